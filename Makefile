@@ -1,0 +1,44 @@
+# Every target works in a fresh clone: it makes .venv first, and only when that is missing or stale.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+TINY_OUT ?= out/train-tiny
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format train-tiny bench
+
+help: ## show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv and install the package with its development tools
+
+# The stamp comes last, so an interrupted installation is done again.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup ## decode 240 prompts on two workers, verify, and compare with draft-free decoding
+	$(BIN)/spotbatch run examples/quickstart/job.yaml
+	$(BIN)/python -m examples.quickstart.compare
+	$(BIN)/spotbatch verify out/quickstart --replay 8
+
+test: setup ## run all tests
+	$(BIN)/python -m pytest
+
+check: setup ## format, lint, types and the import rule
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q --durations=0 tests/test_imports.py
+
+format: setup ## rewrite the sources in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+train-tiny: setup ## train the bundled target and its drafter from scratch (two cores, hours)
+	$(BIN)/python -m examples.tiny.train_target --out $(TINY_OUT)
+
+bench: setup ## measure the decoder on this machine
+	$(BIN)/python -m benchmarks
