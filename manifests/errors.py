@@ -1,0 +1,45 @@
+"""Errors of the manifests package.
+
+::
+
+    ManifestError (ValueError)
+    ├── JobFileError        the job file or a --set override is wrong
+    ├── InputError          an input file or row cannot be used
+    ├── FingerprintError    a run differs from the plan in fields that change the output
+    ├── MissingError        a stored object is not there
+    ├── DamagedError        a stored object fails its own checks; never treated as absent
+    ├── RefusedError        the object exists already (a write that lost)
+    └── UnknownOutcomeError a write may or may not have taken effect; resolve it by reading
+"""
+
+
+class ManifestError(ValueError):
+    """Base of all errors that a person can do something about."""
+
+
+class JobFileError(ManifestError):
+    """The job file or an override is wrong; the message names the field and the remedy."""
+
+
+class InputError(ManifestError):
+    """An input file or row cannot be used; the message names it."""
+
+
+class FingerprintError(ManifestError):
+    """The job was planned with other values of semantic fields; the message names them."""
+
+
+class MissingError(ManifestError, LookupError):
+    """A stored object is not there; the message names its key."""
+
+
+class DamagedError(ManifestError):
+    """A stored object is there but fails its own checks; the message names its key."""
+
+
+class RefusedError(ManifestError):
+    """A create-if-absent write was refused: the object is there already."""
+
+
+class UnknownOutcomeError(ManifestError):
+    """A write may have taken effect; only reading tells."""

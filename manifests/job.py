@@ -1,0 +1,201 @@
+"""The job specification: what a job file says, validated once at the boundary.
+
+Each field says its unit and whether it is *semantic* (part of the fingerprint: it can change an
+output) or *operational* (it can change only cost and speed, and may differ between runs).
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Kind = Literal["semantic", "operational"]
+Positive = Annotated[int, Field(ge=1)]
+
+
+def semantic(default: Any, description: str) -> Any:
+    """A field that can change an output; part of the fingerprint."""
+    return Field(default, description=description, json_schema_extra={"kind": "semantic"})
+
+
+def operational(default: Any, description: str) -> Any:
+    """A field that changes only cost, speed or place; outside the fingerprint."""
+    return Field(default, description=description, json_schema_extra={"kind": "operational"})
+
+
+class Group(BaseModel):
+    """Base of every group: frozen, unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False, allow_inf_nan=False)
+
+
+class Columns(Group):
+    """Which input columns hold what."""
+
+    id: str | None = semantic(
+        None, "column with the row id; without it ids are made from file and row number"
+    )
+    prompt: str | None = semantic("prompt", "column with the prompt text")
+    messages: str | None = semantic(
+        None, "column with chat messages (list of {role, content}); replaces `prompt`"
+    )
+
+
+class Input(Group):
+    """The prompt dataset."""
+
+    uri: str = semantic(..., "a JSONL or Parquet file")
+    limit: Positive | None = semantic(None, "use only the first rows (count)")
+    columns: Columns = semantic(Columns(), "column mapping")
+
+
+class Target(Group):
+    """The diffusion language model that defines the output."""
+
+    path: str = semantic(..., "model directory (safetensors)")
+    block_length: Positive | None = semantic(
+        None, "positions per block, where the checkpoint does not say (SDAR's Hub files do not)"
+    )
+
+
+class Drafter(Group):
+    """The model that proposes states; it can never change an output."""
+
+    path: str | None = operational(None, "drafter directory; without it nothing is drafted")
+
+
+class Decode(Group):
+    """How tokens are made."""
+
+    rule: Literal["strict"] = semantic("strict", "the target's transition rule")
+    tau: float | None = semantic(None, "confidence threshold of the threshold rule")
+    temperature: float = Field(
+        0.0,
+        ge=0.0,
+        description="sampling temperature; 0 takes the best token",
+        json_schema_extra={"kind": "semantic"},
+    )
+    top_p: float = Field(
+        1.0,
+        gt=0.0,
+        le=1.0,
+        description="keep the shortest prefix of tokens with this mass",
+        json_schema_extra={"kind": "semantic"},
+    )
+    top_k: int = Field(
+        0,
+        ge=0,
+        description="keep this many best tokens; 0 keeps all",
+        json_schema_extra={"kind": "semantic"},
+    )
+    max_tokens: Positive = semantic(256, "output budget of a sample (tokens)")
+    min_tokens: int = Field(
+        0,
+        ge=0,
+        description="stop ids do not count before this many output tokens",
+        json_schema_extra={"kind": "semantic"},
+    )
+    stop: tuple[str, ...] = semantic((), "stop strings; the text is cut before the first one")
+    stop_token_ids: tuple[int, ...] = semantic((), "stop ids beside the target's own")
+    ignore_eos: bool = semantic(False, "decode all `max_tokens`, whatever is committed")
+    draft_budget: Literal["auto"] | Annotated[int, Field(ge=0)] = operational(
+        "auto", "drafted states per sequence and round, or `auto`"
+    )
+    gamma: float = Field(
+        0.0,
+        ge=0.0,
+        lt=1.0,
+        description="mass floor of drafted states",
+        json_schema_extra={"kind": "operational"},
+    )
+    numerics: Literal["invariant", "fast"] = semantic(
+        "invariant", "`invariant`: a state's logits do not depend on its company"
+    )
+
+    @model_validator(mode="after")
+    def _supported(self) -> "Decode":
+        if self.tau is not None:
+            raise ValueError("decode.tau belongs to the threshold rule; with strict, remove it")
+        if self.min_tokens > self.max_tokens:
+            raise ValueError("decode.min_tokens is larger than decode.max_tokens")
+        if self.temperature == 0.0 and (self.top_p < 1.0 or self.top_k > 0):
+            raise ValueError(
+                "decode.top_p and decode.top_k have no effect at temperature 0; remove them"
+            )
+        return self
+
+
+class Sampling(Group):
+    """How often each prompt is decoded."""
+
+    n: Positive = semantic(1, "samples per row")
+
+
+class Seed(Group):
+    """Where noise comes from."""
+
+    value: int = Field(
+        0,
+        ge=0,
+        lt=2**63,
+        description="the job's seed",
+        json_schema_extra={"kind": "semantic"},
+    )
+    scope: Literal["shard", "row"] = semantic(
+        "shard", "`row` makes samples independent of the sharding"
+    )
+
+
+class Output(Group):
+    """Where results go and what they carry."""
+
+    uri: str = operational(..., "the job's directory")
+    trace: Literal["none", "tokens", "commits"] = semantic(
+        "none", "per-token columns: commit step, log-probability, confidence"
+    )
+
+
+class Shards(Group):
+    """How rows are cut."""
+
+    rows: Positive = semantic(64, "rows per shard")
+
+
+class Cluster(Group):
+    """Where the job runs."""
+
+    address: str | None = operational(
+        None, "address of a Ray cluster; without it a local one is started"
+    )
+    workers: Positive = operational(1, "actors, each with one target")
+    batch: Positive = operational(8, "sequences decoded together by one worker")
+    threads: Positive = operational(1, "CPU threads per worker")
+
+
+class Retry(Group):
+    """What is tried again."""
+
+    attempts: Positive = operational(3, "attempts per shard before its failure is final")
+
+
+class Stats(Group):
+    """What is measured about outputs."""
+
+    scorer: str | None = operational(
+        None, "`package.module:function` that scores a committed row in a child process"
+    )
+
+
+class JobSpec(Group):
+    """A whole job file."""
+
+    input: Input
+    target: Target
+    drafter: Drafter = Drafter()
+    decode: Decode = Decode()
+    sampling: Sampling = Sampling()
+    seed: Seed = Seed()
+    output: Output
+    shards: Shards = Shards()
+    cluster: Cluster = Cluster()
+    retry: Retry = Retry()
+    stats: Stats = Stats()

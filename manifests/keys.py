@@ -1,0 +1,105 @@
+"""Names of all objects of a job, relative to its directory.
+
+Keys that come out of a stored document are checked before they are used, so that a manifest from
+elsewhere can never reach outside the job.
+"""
+
+import re
+import secrets
+
+from manifests.errors import ManifestError
+
+ATTEMPT_PATTERN = r"^[0-9a-f]{16}$"
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MAX_KEY_CHARACTERS = 512
+_MAX_INDEX = 10**8
+
+COMMITS_PREFIX = "commits/"
+DATA_PREFIX = "data/"
+FAILURES_PREFIX = "failures/"
+PRESENCE_PREFIX = "presence/"
+SEALS_PREFIX = "seals/"
+
+
+def check_key(key: str) -> str:
+    """Return the key, or raise: only plain relative names, no `..`, no hidden or encoded parts."""
+    plain = all(_PART.fullmatch(part) and ".." not in part for part in key.split("/"))
+    if not plain or len(key) > _MAX_KEY_CHARACTERS:
+        raise ManifestError(
+            f"{key!r} is not a key of this job; keys are relative, of letters, digits, '.', '_' "
+            "and '-', in parts divided by single '/'"
+        )
+    return key
+
+
+def new_attempt_id() -> str:
+    """A random attempt id; made in the process that executes the attempt, never passed to it."""
+    return secrets.token_hex(8)
+
+
+def shard_name(shard: int) -> str:
+    """A shard's number as eight digits."""
+    return _eight_digits(shard)
+
+
+def plan_key() -> str:
+    """The plan, created once."""
+    return "plan.json"
+
+
+def numerics_key() -> str:
+    """The numerics class of the job, created by its first worker."""
+    return "numerics.json"
+
+
+def input_key(part: int) -> str:
+    """One file of the staged input."""
+    return f"input/part-{_eight_digits(part)}.parquet"
+
+
+def data_key(shard: int, attempt: str) -> str:
+    """Output of one attempt; no other attempt ever writes it."""
+    return f"{DATA_PREFIX}{shard_name(shard)}-{_checked_attempt(attempt)}.parquet"
+
+
+def commit_prefix(revision: int = 0) -> str:
+    """Where the commit records of a revision are."""
+    return f"{COMMITS_PREFIX}r{_four_digits(revision)}/"
+
+
+def commit_key(shard: int, revision: int = 0) -> str:
+    """The one commit record of a shard in a revision."""
+    return f"{commit_prefix(revision)}{shard_name(shard)}.json"
+
+
+def seal_key(revision: int = 0) -> str:
+    """The seal of a revision."""
+    return f"{SEALS_PREFIX}{_four_digits(revision)}.json"
+
+
+def failure_key(shard: int, attempt: str) -> str:
+    """What one failed attempt leaves behind."""
+    return f"{FAILURES_PREFIX}{shard_name(shard)}-{_checked_attempt(attempt)}.json"
+
+
+def presence_key(epoch: str) -> str:
+    """Progress of one driver; the only object that is overwritten, never used for truth."""
+    return check_key(f"{PRESENCE_PREFIX}{epoch}.json")
+
+
+def _checked_attempt(attempt: str) -> str:
+    if not re.fullmatch(ATTEMPT_PATTERN, attempt):
+        raise ManifestError(f"{attempt!r} is not an attempt id; it has 16 lower-case hex digits")
+    return attempt
+
+
+def _eight_digits(index: int) -> str:
+    if not 0 <= index < _MAX_INDEX:
+        raise ManifestError(f"{index} is outside the 8 digits that a key has for it")
+    return f"{index:08d}"
+
+
+def _four_digits(revision: int) -> str:
+    if not 0 <= revision < 10**4:
+        raise ManifestError(f"revision {revision} is outside the 4 digits that a key has for it")
+    return f"{revision:04d}"

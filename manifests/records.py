@@ -1,0 +1,114 @@
+"""What is written about work: commit records, failures, seals and presence.
+
+The commit record of a shard is the commit: a data file that no record names does not exist for any
+reader. A seal names the one record of every shard that counts; readers follow it, never a listing.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from manifests.documents import Document
+from manifests.keys import ATTEMPT_PATTERN, check_key, data_key
+
+Attempt = Annotated[str, Field(pattern=ATTEMPT_PATTERN)]
+Count = Annotated[int, Field(ge=0)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class CommitRecord(Document):
+    """Everything a reader needs to find and check the output of a shard."""
+
+    version: Literal[1] = 1
+    shard: Count
+    revision: Count = 0
+    attempt: Attempt
+    data_key: str
+    rows: Count  # staged rows
+    samples: Count  # rows of the data file
+    ok: Count
+    errors: Count
+    bytes: Count
+    sha256: Sha256
+    row_ids_sha256: Sha256  # manifests.hashing.row_ids_digest
+    schema_fingerprint: Sha256  # manifests.columns.schema_fingerprint
+    plan_sha256: Sha256  # manifests.plan.plan_hash
+    versions: dict[str, str]
+    counters: dict[str, int]
+    engine_s: Annotated[float, Field(ge=0)]
+    worker: str
+    committed: str  # ISO 8601, UTC
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "CommitRecord":
+        if self.data_key != data_key(self.shard, self.attempt):
+            raise ValueError("data_key is not the one of its shard and attempt")
+        if self.samples != self.ok + self.errors:
+            raise ValueError("samples is not the sum of ok and errors")
+        return self
+
+
+class Failure(Document):
+    """Why an attempt at a shard ended without a commit."""
+
+    version: Literal[1] = 1
+    shard: Count
+    attempt: Attempt
+    kind: Literal["rows", "infrastructure"]  # infrastructure never counts against rows
+    error_class: str
+    message: str  # never text of users
+    worker: str
+    time: str  # ISO 8601, UTC
+
+
+class SealedShard(Document):
+    """The record of a shard that counts, with what most readers want from it."""
+
+    shard: Count
+    record_key: str
+    data_key: str
+    sha256: Sha256
+    samples: Count
+    ok: Count
+    errors: Count
+
+    @model_validator(mode="after")
+    def _keys_stay_inside(self) -> "SealedShard":
+        check_key(self.record_key)
+        check_key(self.data_key)
+        return self
+
+
+class Seal(Document):
+    """The job is complete: exactly these records count."""
+
+    version: Literal[1] = 1
+    revision: Count = 0
+    parent: Count | None = None
+    plan_sha256: Sha256
+    shards: tuple[SealedShard, ...]
+    rows: Count
+    samples: Count
+    ok: Count
+    errors: Count
+    sealed: str  # ISO 8601, UTC; the latest `committed` of its records, so seals are reproducible
+
+
+class Presence(Document):
+    """Progress of one driver, for people; no decision rests on it."""
+
+    version: Literal[1] = 1
+    epoch: str  # names the driver process
+    host: str
+    pid: int
+    updated: str  # ISO 8601, UTC
+    shards_done: Count
+    shards_total: Count
+    rows_done: Count
+    samples_ok: Count
+    samples_error: Count
+    tokens: Count
+    nfe: Count
+    rate_tokens_s: float
+    workers: Count
+    finished: bool

@@ -1,0 +1,89 @@
+"""The staged input: the one format in which workers see rows.
+
+Planning writes all rows, normalised, into `input/part-*.parquet` with one row group per shard.
+A row with trouble that planning found carries the error and becomes an error row of the output.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manifests.errors import DamagedError
+from manifests.plan import Plan, ShardPlan
+from manifests.store.base import Store
+
+STAGED_SCHEMA = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("id", pa.large_string(), nullable=False),
+        pa.field("prompt", pa.large_string()),
+        pa.field("messages", pa.large_string()),
+        pa.field("error_class", pa.large_string()),
+        pa.field("error_message", pa.large_string()),
+        pa.field("carried", pa.large_string()),
+        pa.field("max_tokens", pa.int32()),
+        pa.field("temperature", pa.float64()),
+        pa.field("seed", pa.int64()),
+    ]
+)
+
+# Keyword arguments of `pyarrow.parquet.ParquetWriter`. Footers hold no text of users.
+STAGED_WRITE_OPTIONS: dict[str, Any] = {
+    "compression": "zstd",
+    "write_page_checksum": True,
+    "use_dictionary": False,
+    "write_statistics": ["row", "id"],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedRow:
+    """One input row. `prompt` or `messages` (JSON) is set, or else `error_class`."""
+
+    row: int  # global index in the input
+    id: str
+    prompt: str | None = None
+    messages: str | None = None
+    error_class: str | None = None
+    error_message: str | None = None
+    carried: str | None = None  # JSON object of the input columns not used otherwise
+    max_tokens: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+
+
+def staged_table(rows: Sequence[StagedRow]) -> pa.Table:
+    """The rows under `STAGED_SCHEMA`, to be written as one row group."""
+    return pa.Table.from_pylist([asdict(row) for row in rows], schema=STAGED_SCHEMA)
+
+
+def read_shard(store: Store, plan: Plan, shard: int) -> list[StagedRow]:
+    """The rows of a shard in input order, checked against the plan."""
+    shard_plan = plan.shards[shard]
+    with store.open_local(shard_plan.part) as path:
+        try:
+            table = read_row_group(path, row_group=shard_plan.row_group)
+        except (OSError, ValueError, IndexError, pa.ArrowException) as error:
+            raise DamagedError(f"{shard_plan.part}: cannot be read ({error})") from error
+    return checked_rows(table, shard_plan=shard_plan)
+
+
+def read_row_group(path: Any, *, row_group: int) -> pa.Table:
+    """One row group of a staged file, page checksums verified."""
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        return file.read_row_group(row_group)
+
+
+def checked_rows(table: pa.Table, *, shard_plan: ShardPlan) -> list[StagedRow]:
+    """The table as rows, or `DamagedError` where it is not what the plan says."""
+    place = f"{shard_plan.part}: row group {shard_plan.row_group}"
+    if not table.schema.equals(STAGED_SCHEMA):
+        raise DamagedError(f"{place}: its columns are not those of staged input")
+    rows = [StagedRow(**values) for values in table.to_pylist()]
+    first = shard_plan.first_row
+    if [row.row for row in rows] != list(range(first, first + shard_plan.rows)):
+        raise DamagedError(f"{place}: its rows are not those of shard {shard_plan.shard}")
+    return rows

@@ -1,0 +1,87 @@
+"""What every test stands on: a scrubbed environment, shared paths, a check for leaked processes.
+
+The environment is scrubbed at import, before any test module can import ray, torch or transformers,
+which read theirs once. Child processes inherit it.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import HealthCheck, settings
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+# Whoever runs the tests may have these set: credentials, a cluster, thread counts, import paths.
+SCRUBBED_PREFIXES = ("AWS_", "HF_", "TRANSFORMERS_", "RAY_", "OMP_", "MKL_", "SPOTBATCH_")
+SCRUBBED = ("PYTHONPATH", "PYTHONSTARTUP")
+FIXED = {
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+LEAVE_S = 20.0  # how long child processes may take to leave after the last test
+
+
+def scrub_environment() -> None:
+    """Remove what could change a result or leak a credential, and fix the rest."""
+    for name in list(os.environ):
+        if name.startswith(SCRUBBED_PREFIXES) or name in SCRUBBED:
+            del os.environ[name]
+    os.environ.update(FIXED)
+
+
+scrub_environment()
+# A deadline would be a timed assertion, and random examples would make a failure unrepeatable.
+settings.register_profile(
+    "spotbatch", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("spotbatch")
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def tiny_target() -> Path:
+    """The bundled target's model directory."""
+    return REPOSITORY / "examples" / "tiny" / "target"
+
+
+@pytest.fixture(scope="session")
+def tiny_drafter() -> Path:
+    """The bundled drafter's directory."""
+    return REPOSITORY / "examples" / "tiny" / "drafter"
+
+
+def living_children() -> list[psutil.Process]:
+    """Child processes that a test could have leaked.
+
+    Python's own resource tracker is left out: it lives as long as the interpreter.
+    """
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if "resource_tracker" not in _command(child)]
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_process_outlives_the_tests() -> Iterator[None]:
+    yield
+    _, alive = psutil.wait_procs(living_children(), timeout=LEAVE_S)
+    leaked = [f"{child.pid}: {_command(child)}" for child in alive]
+    assert not leaked, f"processes outlived the tests: {leaked}"

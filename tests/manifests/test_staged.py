@@ -1,0 +1,93 @@
+"""Staged input: rows come back as planned, or not at all."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from manifests.errors import DamagedError, ManifestError, MissingError
+from manifests.staged import STAGED_SCHEMA, StagedRow, read_shard, staged_table
+from tests.manifests.builders import StoredJob, write_staged
+
+PART = "input/part-00000000.parquet"
+
+
+def test_each_shard_reads_its_own_rows_in_order(job: StoredJob) -> None:
+    assert [read_shard(job.store, job.plan, shard) for shard in (0, 1)] == job.rows
+
+
+def test_all_fields_of_a_row_survive(tmp_path: Path) -> None:
+    row = StagedRow(
+        row=2**40,
+        id="\u00e9\n",
+        messages="[]",
+        carried="{}",
+        max_tokens=3,
+        temperature=0.5,
+        seed=2**62,
+    )
+    write_staged(tmp_path / "p", [[row]])
+    assert [StagedRow(**values) for values in pq.read_table(tmp_path / "p").to_pylist()] == [row]
+
+
+def test_footers_hold_statistics_of_ids_and_row_numbers_only(job: StoredJob) -> None:
+    row_group = pq.read_metadata(job.path(PART)).row_group(0)
+    chunks = [row_group.column(index) for index in range(row_group.num_columns)]
+    assert {c.path_in_schema for c in chunks if c.is_stats_set} == {"row", "id"}
+
+
+def test_an_id_is_required() -> None:
+    assert not STAGED_SCHEMA.field("id").nullable
+    assert staged_table([]).schema.equals(STAGED_SCHEMA)
+
+
+def test_a_missing_part_is_missing(job: StoredJob) -> None:
+    job.path(PART).unlink()
+    with pytest.raises(MissingError, match=PART):
+        read_shard(job.store, job.plan, 0)
+
+
+@pytest.mark.parametrize("keep_bytes", [0, 100])
+def test_a_part_that_was_cut_off_is_damaged(job: StoredJob, keep_bytes: int) -> None:
+    path = job.path(PART)
+    path.write_bytes(path.read_bytes()[:keep_bytes])
+    with pytest.raises(DamagedError, match=f"{PART}: cannot be read"):
+        read_shard(job.store, job.plan, 0)
+
+
+def test_a_flipped_bit_in_a_page_is_damage(job: StoredJob) -> None:
+    path = job.path(PART)
+    # Uncompressed, so that nothing but the page's checksum can tell.
+    write_staged(path, job.rows, compression="none")
+    chunk = pq.read_metadata(path).row_group(0).column(2)
+    data = bytearray(path.read_bytes())
+    data[chunk.data_page_offset + chunk.total_compressed_size - 1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DamagedError, match="cannot be read"):
+        read_shard(job.store, job.plan, 0)
+
+
+def test_rows_of_another_shard_are_refused(job: StoredJob) -> None:
+    write_staged(job.path(PART), [job.rows[0][:2], job.rows[1]])
+    with pytest.raises(DamagedError, match="row group 0: its rows are not those of shard 0"):
+        read_shard(job.store, job.plan, 0)
+
+
+def test_a_row_group_that_is_not_there_is_damage(job: StoredJob) -> None:
+    write_staged(job.path(PART), [job.rows[0]])
+    with pytest.raises(DamagedError, match="cannot be read"):
+        read_shard(job.store, job.plan, 1)
+
+
+def test_other_columns_are_refused(job: StoredJob) -> None:
+    table = staged_table(job.rows[0]).drop_columns(["carried"])
+    pq.write_table(table, job.path(PART))
+    with pytest.raises(DamagedError, match="its columns are not those of staged input"):
+        read_shard(job.store, job.plan, 0)
+
+
+def test_a_plan_from_elsewhere_cannot_reach_outside(job: StoredJob) -> None:
+    shard = job.plan.shards[0].model_copy(update={"part": "../../secret.parquet"})
+    plan = job.plan.model_copy(update={"shards": (shard,)})
+    with pytest.raises(ManifestError, match="not a key of this job"):
+        read_shard(job.store, plan, 0)
