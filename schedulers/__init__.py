@@ -1,0 +1,1 @@
+"""Who works next: a pure state machine, events in, instructions out."""
