@@ -1,0 +1,34 @@
+"""What a drafter keeps of a state's conditionals: the top-32 log-probabilities of each position."""
+
+import numpy as np
+import torch
+
+from spot.drafters.base import LOG_FLOOR, STALE_TOP, Stale
+from spot.targets.base import Conditionals
+
+
+def stale_of(conditionals: Conditionals, states: list[int]) -> list[Stale]:
+    """Stale conditionals of chosen states, extracted in one call.
+
+    Args:
+        conditionals: of all evaluated states.
+        states: indices into them.
+    """
+    row_of = conditionals.row_of[states]
+    masked = row_of >= 0
+    rows = row_of[masked]
+    width = min(STALE_TOP, conditionals.logits.shape[1])
+    top = conditionals.logits[rows].topk(width, dim=-1)
+    logs = top.values - top.values[:, :1] + conditionals.confidence[rows][:, None]
+    log_probs = torch.full((*row_of.shape, STALE_TOP), LOG_FLOOR, dtype=torch.float16)
+    tokens = torch.zeros((*row_of.shape, STALE_TOP), dtype=torch.int64)
+    where = masked.cpu()
+    padded = torch.full((len(rows), STALE_TOP), LOG_FLOOR)
+    padded[:, :width] = logs.clamp(min=LOG_FLOOR).cpu()
+    ids = torch.zeros((len(rows), STALE_TOP), dtype=torch.int64)
+    ids[:, :width] = top.indices.cpu()
+    log_probs[where], tokens[where] = padded.half(), ids
+    return [
+        Stale(log_probs=p.numpy(), tokens=t.numpy(), masked=np.asarray(m.numpy()))
+        for p, t, m in zip(log_probs, tokens, where, strict=True)
+    ]

@@ -1,0 +1,115 @@
+"""The reference decoder: one sequence, no batching, no page sharing. The oracle of every test.
+
+Without a drafter it is draft-free decoding, which defines the output; with one it is the paper's
+section 4. Read it top to bottom: open a block, evaluate root and drafts in one forward, walk.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from spot.attention import KVPages
+from spot.conditionals import stale_of
+from spot.drafters.base import Drafter, DraftRequest, Stale
+from spot.limits import Ending, Limits, ending
+from spot.targets.base import State, Target, Unit, evaluate
+from spot.trajectory import Decoded, Trajectory
+from spot.transition import Rule
+from spot.verification import signed, transitions, walk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What to decode."""
+
+    prompt_ids: tuple[int, ...]
+    key: int
+    limits: Limits
+
+
+def open_block(prompt: State, start: int, *, length: int, mask_id: int) -> State:
+    """A block's first state: masks, behind whatever part of the prompt reaches into it."""
+    state = np.full(length, mask_id, np.int64)
+    inside = prompt[start : start + length]
+    state[: len(inside)] = inside
+    return state
+
+
+class ReferenceDecoder:
+    """Decodes one sample at a time."""
+
+    def __init__(
+        self, target: Target, *, rule: Rule, drafter: Drafter | None = None, budget: int = 0
+    ) -> None:
+        self._target, self._rule = target, rule
+        self._drafter, self._budget = drafter, budget
+
+    def decode(self, sample: Sample) -> Decoded:
+        """Decode to the end.
+
+        Complexity: one forward per round, a round commits at least one token.
+        """
+        length, mask_id = self._target.spec.block_length, self._target.spec.mask_id
+        prompt = np.asarray(sample.prompt_ids, np.int64)
+        trajectory = Trajectory(prompt_tokens=len(prompt))
+        full = len(prompt) // length
+        pages = self._target.new_pages(-(-sample.limits.end // length))
+        pending = [self._store(prompt[b * length :][:length], b) for b in range(full)]
+        trajectory.cost.nfe_prefill = int(full > 0)
+        block = full
+        while True:
+            start = block * length
+            root = open_block(prompt, start, length=length, mask_id=mask_id)
+            state, end = self._decode_block(sample, trajectory, pages, root, block, pending)
+            if end is not None:
+                return Decoded(trajectory.output(end), end.reason, trajectory)
+            pending, block = [self._store(state, block)], block + 1
+
+    def _store(self, state: State, block: int) -> Unit:
+        """A finished block whose keys and values enter page number ``block``."""
+        start = block * self._target.spec.block_length
+        return Unit(state=state, start=start, pages=tuple(range(block)), write=block)
+
+    def _decode_block(
+        self,
+        sample: Sample,
+        trajectory: Trajectory,
+        pages: KVPages,
+        root: State,
+        block: int,
+        pending: list[Unit],
+    ) -> tuple[State, Ending | None]:
+        """Rounds until the block is full or the sample is done; returns its last state."""
+        start, mask_id = block * len(root), self._target.spec.mask_id
+        stale: Stale | None = None
+        end = ending(root, start=start, mask_id=mask_id, limits=sample.limits)
+        while end is None and (root == mask_id).any():
+            states = [root, *self._drafts(sample, root, stale, start)]
+            units = [Unit(state=s, start=start, pages=tuple(range(block))) for s in states]
+            found = evaluate(self._target, units + pending, pages, num_states=len(units))
+            cost = trajectory.cost
+            cost.nfe, cost.rounds = cost.nfe + 1, cost.rounds + 1
+            cost.drafted += len(states) - 1
+            cost.positions += (len(units) + len(pending)) * len(root)
+            pending = []
+            phi = transitions(
+                found,
+                states=torch.arange(len(states)),
+                starts=torch.full((len(states),), start),
+                keys=torch.full((len(states),), signed(sample.key)),
+                rule=self._rule,
+            )
+            step = walk(states, phi, first=0, start=start, mask_id=mask_id, limits=sample.limits)
+            trajectory.commits += step.commits
+            cost.accepted += step.accepted
+            root, end, stale = step.root, step.end, stale_of(found, [step.last])[0]
+        return root, end
+
+    def _drafts(self, sample: Sample, root: State, stale: Stale | None, start: int) -> list[State]:
+        if self._drafter is None or stale is None or self._budget == 0:
+            return []
+        request = DraftRequest(
+            root=root, stale=stale, start=start, key=sample.key, budget=self._budget
+        )
+        return list(self._drafter.propose([request])[0].states)

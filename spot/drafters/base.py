@@ -1,0 +1,59 @@
+"""The interface of a drafter.
+
+Legend: L block length, K stale candidates, D drafts.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spot.targets.base import State
+
+STALE_TOP = 32
+LOG_FLOOR = -60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stale:
+    """Conditionals of the last evaluated state of a sequence, one commit older than its root.
+
+    Rows of committed positions are unspecified. Log-probabilities are rounded to fp16 and floored,
+    in training and in use alike.
+    """
+
+    log_probs: NDArray[np.float16]  # [L, K], descending, untempered
+    tokens: NDArray[np.int64]  # [L, K]
+    masked: NDArray[np.bool_]  # [L], masked in the state they were computed at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftRequest:
+    """One sequence that wants drafts this round."""
+
+    root: State  # int64 [L]
+    stale: Stale
+    start: int  # absolute position of the block
+    key: int  # sample key
+    budget: int  # at most this many drafts
+
+
+class Drafts(NamedTuple):
+    """Drafted states in descending mass, parents before children."""
+
+    states: State  # int64 [D, L]
+    masses: NDArray[np.float32]  # [D], probability that the state is reached
+    depths: NDArray[np.int64]  # [D], commits beyond the root
+
+
+class Drafter(Protocol):
+    """Proposes states. Batched: one call serves every sequence of a round."""
+
+    def propose(self, requests: list[DraftRequest]) -> list[Drafts]:
+        """Drafts for each request, in order."""
+
+
+def no_drafts(length: int) -> Drafts:
+    """Nothing proposed."""
+    return Drafts(np.empty((0, length), np.int64), np.empty(0, np.float32), np.empty(0, np.int64))

@@ -1,0 +1,1 @@
+"""Diffusion language models as spotbatch sees them: one file per family."""

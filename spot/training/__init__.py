@@ -1,0 +1,1 @@
+"""Training of drafters from draft-free trajectories of a target."""

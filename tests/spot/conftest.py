@@ -1,0 +1,22 @@
+"""A random target that all decoding tests share."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from spot.targets.sdar import SdarTarget
+from tests.twins import write_sdar_twin
+
+
+@pytest.fixture(scope="session")
+def twin_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model directory in SDAR's layout."""
+    return write_sdar_twin(tmp_path_factory.mktemp("twin"))
+
+
+@pytest.fixture(scope="session")
+def twin(twin_path: Path) -> SdarTarget:
+    """The loaded target, on one thread."""
+    torch.set_num_threads(1)
+    return SdarTarget(twin_path)
