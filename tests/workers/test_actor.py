@@ -1,0 +1,62 @@
+"""The worker as the driver sees it, called directly."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from manifests.plan import plan_hash
+from tests.manifests.builders import StoredJob
+from workers.actor import Heartbeat, Worker, WorkerConfig
+from workers.environment import report_environment
+from workers.stream import Totals
+
+
+def config(job: StoredJob, *, plan_sha256: str | None = None) -> WorkerConfig:
+    return WorkerConfig(
+        name="worker-0001",
+        store_uri=job.store.uri,
+        plan_sha256=plan_sha256 or plan_hash(job.plan),
+        job_json=job.plan.job.model_dump_json(),
+        work="null",
+    )
+
+
+@pytest.fixture
+def worker(job: StoredJob) -> Iterator[Worker]:
+    """A started worker with null work."""
+    worker = Worker(config(job))
+    assert worker.start().refusal is None
+    yield worker
+    worker.stop()
+
+
+def test_it_commits_what_it_is_given(worker: Worker) -> None:
+    assert [worker.run_shard(shard).status for shard in (0, 1)] == ["committed", "committed"]
+
+
+def test_heartbeats_tell_totals(worker: Worker) -> None:
+    assert worker.heartbeat() == Heartbeat(running=(), num_steps=0, totals=Totals())
+    worker.run_shard(1)
+    beat = worker.heartbeat()
+    assert (beat.running, beat.totals) == ((), Totals(ok=2, errors=2))
+
+
+def test_a_worker_that_has_not_started_answers_heartbeats(job: StoredJob) -> None:
+    assert Worker(config(job)).heartbeat().num_steps == 0
+
+
+def test_it_reports_its_environment_first(job: StoredJob) -> None:
+    assert Worker(config(job)).report() == report_environment()
+
+
+def test_another_plan_is_refused(job: StoredJob) -> None:
+    refusal = Worker(config(job, plan_sha256="0" * 64)).start().refusal
+    assert refusal is not None
+    assert "another plan" in refusal
+
+
+def test_a_job_that_cannot_be_read_is_refused_by_name(job: StoredJob) -> None:
+    job.path("plan.json").unlink()
+    refusal = Worker(config(job)).start().refusal
+    assert refusal is not None
+    assert "plan.json" in refusal

@@ -1,0 +1,166 @@
+"""One attempt from staged rows to the commit record, and what failures leave behind."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+
+import pyarrow.parquet as pq
+import pytest
+
+from manifests.journal import read_failures
+from manifests.keys import commit_key, data_key
+from manifests.protocol import read_record
+from manifests.store.base import Store
+from tests.manifests.builders import StoredJob
+from tests.workers.fakes import FakeEngine, FakeRuntime
+from workers.attempt import AttemptRunner
+from workers.gate import Gate
+from workers.samples import SampleResult
+from workers.stream import SampleStream
+from workers.work import GenerateWork
+
+MakeRunner = Callable[..., AttemptRunner]
+
+
+@pytest.fixture
+def make_runner(job: StoredJob) -> Iterator[MakeRunner]:
+    """Runners over live streams, which are ended with the test."""
+    streams: list[tuple[SampleStream, Thread]] = []
+
+    def make(*, engine: FakeEngine | None = None, store: Store | None = None) -> AttemptRunner:
+        runtime = FakeRuntime()
+        runtime.engine = engine or runtime.engine
+        work = GenerateWork(job.plan, runtime=runtime)
+        stream = SampleStream(work, gate=Gate(None), clock=lambda: 0.0)
+        thread = Thread(target=stream.run)
+        thread.start()
+        streams.append((stream, thread))
+        return AttemptRunner(
+            store or job.store,
+            plan=job.plan,
+            job=job.plan.job,
+            stream=stream,
+            worker="w@host",
+            versions={"torch": "2.13"},
+        )
+
+    yield make
+    for stream, thread in streams:
+        stream.stop()
+        thread.join(20)
+
+
+def test_an_attempt_commits_its_shard(make_runner: MakeRunner, job: StoredJob) -> None:
+    outcome = make_runner().run(1)
+    record = read_record(job.store, job.plan, 1)
+    assert record is not None
+    assert (outcome.status, outcome.attempt) == ("committed", record.attempt)
+    assert (record.rows, record.samples, record.ok, record.errors) == (2, 4, 2, 2)
+    assert record.counters == {"forwards": 1, "tokens": 4, "nfe": 6, "transitions": 8}
+    assert (record.worker, record.versions) == ("w@host", {"torch": "2.13"})
+
+
+def test_the_file_says_which_job_attempt_and_rule_it_is_from(
+    make_runner: MakeRunner, job: StoredJob
+) -> None:
+    outcome = make_runner().run(0)
+    metadata = pq.read_metadata(job.path(data_key(0, outcome.attempt))).metadata
+    assert metadata[b"spotbatch.job"] == job.plan.job_id.encode()
+    assert metadata[b"spotbatch.attempt"] == outcome.attempt.encode()
+    assert b'"rule":"strict"' in metadata[b"spotbatch.rule"]
+    assert metadata[b"spotbatch.distribution_preserving"].startswith(b"true: ")
+
+
+def test_every_attempt_has_an_id_of_its_own_and_a_late_one_is_lost(
+    make_runner: MakeRunner, job: StoredJob
+) -> None:
+    runner = make_runner()
+    first, second = runner.run(0), runner.run(0)
+    assert (first.status, second.status) == ("committed", "lost")
+    assert first.attempt != second.attempt
+    assert job.store.list("data/") == [data_key(0, first.attempt)]
+
+
+class BrokenEngine(FakeEngine):
+    """Dies in its first step."""
+
+    def step(self) -> list[SampleResult]:
+        raise RuntimeError("out of memory")
+
+
+def test_a_broken_engine_fails_the_attempt_and_makes_the_worker_useless(
+    make_runner: MakeRunner, job: StoredJob
+) -> None:
+    outcome = make_runner(engine=BrokenEngine()).run(0)
+    assert (outcome.status, outcome.infrastructure) == ("failed", False)
+    assert not outcome.is_worker_usable
+    assert outcome.error == "EngineError: RuntimeError: out of memory"
+    (failure,) = read_failures(job.store)
+    assert (failure.shard, failure.attempt) == (0, outcome.attempt)
+    assert failure.kind == "rows"
+    assert read_record(job.store, job.plan, 0) is None
+
+
+class FullStore:
+    """A store whose disk is full: reads work, writes do not."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    def put_file_if_absent(self, key: str, path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+
+def test_storage_faults_are_infrastructure_and_the_worker_goes_on(
+    make_runner: MakeRunner, job: StoredJob
+) -> None:
+    outcome = make_runner(store=FullStore(job.store)).run(0)
+    assert (outcome.status, outcome.infrastructure) == ("failed", True)
+    assert outcome.is_worker_usable
+    assert "No space left" in (outcome.error or "")
+
+
+def test_damaged_staged_input_fails_the_attempt_by_name(
+    make_runner: MakeRunner, job: StoredJob
+) -> None:
+    part = job.plan.shards[0].part
+    job.path(part).write_bytes(b"PAR1 no more")
+    outcome = make_runner().run(0)
+    assert outcome.status == "failed"
+    assert part in (outcome.error or "")
+
+
+def test_nothing_is_running_after_an_attempt(make_runner: MakeRunner) -> None:
+    runner = make_runner()
+    runner.run(0)
+    assert runner.running() == ()
+
+
+def test_a_running_attempt_is_seen_with_its_phase(job: StoredJob) -> None:
+    seen = []
+
+    class Watched(FakeEngine):
+        def step(self) -> list[SampleResult]:
+            seen.extend(runner.running())
+            return super().step()
+
+    runtime = FakeRuntime()
+    runtime.engine = Watched()
+    work = GenerateWork(job.plan, runtime=runtime)
+    stream = SampleStream(work, gate=Gate(None), clock=lambda: 0.0)
+    runner = AttemptRunner(
+        job.store, plan=job.plan, job=job.plan.job, stream=stream, worker="w", versions={}
+    )
+    thread = Thread(target=stream.run)
+    thread.start()
+    outcome = runner.run(0)
+    stream.stop()
+    thread.join(20)
+    assert {(a.shard, a.attempt, a.phase) for a in seen} == {(0, outcome.attempt, "decoding")}
+    assert job.store.list(commit_key(0)) == [commit_key(0)]

@@ -1,0 +1,126 @@
+"""The Ray actor: one process life of one worker, with one engine and up to two shards in flight.
+
+The driver calls `report` first, then `start`, then `run_shard` from a group of its own with as many
+threads as there are leases; `heartbeat` has its own thread and answers while all others are busy.
+Nothing here decides anything: shards come from the driver, truth goes to storage. Results are small
+values; errors travel as text, so that no exception type has to be known on the other side.
+
+This class is plain: the driver makes it an actor (`jobs.driver.pool`), tests call it directly.
+"""
+
+import threading
+import time
+from dataclasses import dataclass
+
+from manifests.job import JobSpec
+from manifests.plan import plan_hash, read_plan
+from manifests.store import open_store
+from workers.attempt import Attempt, AttemptRunner, ShardOutcome
+from workers.environment import (
+    EnvironmentReport,
+    claim_numerics,
+    numerics_class,
+    report_environment,
+)
+from workers.errors import VersionError, describe
+from workers.gate import Gate
+from workers.stream import SampleStream, Totals
+from workers.work import WorkKind, open_work
+
+SHARDS_GROUP = "shards"
+HEARTBEAT_GROUP = "heartbeat"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """Everything a worker is told when it is made."""
+
+    name: str
+    store_uri: str
+    plan_sha256: str
+    job_json: str
+    """This run's job specification: its operational fields may differ from the plan's."""
+    work: WorkKind
+    gate_folder: str | None = None
+    """Tests only; see `workers.gate`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOutcome:
+    """Whether the worker can take shards, or else why not."""
+
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """What a worker is doing; for supervision and display, never for truth."""
+
+    running: tuple[Attempt, ...]
+    num_steps: int
+    totals: Totals
+
+
+class Worker:
+    """Decodes shards; see the module's text for who calls what."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
+        self._environment: EnvironmentReport | None = None
+        self._stream: SampleStream | None = None
+        self._runner: AttemptRunner | None = None
+
+    def report(self) -> EnvironmentReport:
+        """Which packages and versions this process has; before anything is loaded."""
+        self._environment = report_environment()
+        return self._environment
+
+    def start(self) -> StartOutcome:
+        """Load what the work needs and begin to take shards."""
+        try:
+            self._start()
+        except Exception as error:
+            return StartOutcome(refusal=describe(error))
+        return StartOutcome()
+
+    def _start(self) -> None:
+        config, environment = self._config, self._environment or self.report()
+        store = open_store(config.store_uri)
+        plan = read_plan(store)
+        if plan_hash(plan) != config.plan_sha256:
+            raise VersionError(f"worker {config.name} reads another plan at {config.store_uri}")
+        job = JobSpec.model_validate_json(config.job_json)
+        work = open_work(config.work, plan=plan, job=job)
+        if work.dtype is not None:
+            mine = numerics_class(job, dtype=work.dtype)
+            claim_numerics(store, mine, worker=config.name)
+        self._stream = SampleStream(work, gate=Gate(config.gate_folder), clock=time.monotonic)
+        self._runner = AttemptRunner(
+            store,
+            plan=plan,
+            job=job,
+            stream=self._stream,
+            worker=f"{config.name}@{environment.process.host}",
+            versions=environment.versions,
+        )
+        threading.Thread(target=self._stream.run, name="decode", daemon=True).start()
+
+    def run_shard(self, shard: int) -> ShardOutcome:
+        """One attempt at a shard, to its end."""
+        assert self._runner is not None, "run_shard before start"
+        return self._runner.run(shard)
+
+    def heartbeat(self) -> Heartbeat:
+        """What this worker is doing now."""
+        if self._stream is None or self._runner is None:
+            return Heartbeat(running=(), num_steps=0, totals=Totals())
+        return Heartbeat(
+            running=self._runner.running(),
+            num_steps=self._stream.num_steps,
+            totals=self._stream.totals,
+        )
+
+    def stop(self) -> None:
+        """Take no more shards and end the decoding thread."""
+        if self._stream is not None:
+            self._stream.stop()

@@ -1,0 +1,187 @@
+"""One attempt at one shard, from its staged rows to its commit record.
+
+The attempt id is made here, in the process that executes the attempt, so that two executions never
+share one, whatever is delivered twice. Rows pass through the worker's stream; the file is written
+to a temporary folder, read back, and published by the create-once protocol. Whatever is raised on
+the way becomes a failed outcome and a failure record; nothing leaves as an exception.
+"""
+
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from manifests.columns import output_schema
+from manifests.errors import ManifestError, UnknownOutcomeError
+from manifests.job import JobSpec
+from manifests.journal import write_failure
+from manifests.keys import data_key, new_attempt_id
+from manifests.plan import Plan, plan_hash
+from manifests.protocol import commit_shard
+from manifests.records import CommitRecord, Failure
+from manifests.staged import read_shard
+from manifests.store.base import Store
+from workers.errors import EngineError, describe
+from workers.file_metadata import file_metadata
+from workers.output import FileFacts, check_shard, write_shard
+from workers.shard_assembly import ShardAssembly
+from workers.stream import Charge, SampleStream
+
+Phase = Literal["decoding", "publishing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardOutcome:
+    """What became of an attempt: all that the driver is told, and it reads storage to be sure."""
+
+    shard: int
+    attempt: str
+    status: Literal["committed", "lost", "failed"]
+    error: str | None = None
+    infrastructure: bool = False
+    """Not the rows' doing."""
+    is_worker_usable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A running attempt, for heartbeats."""
+
+    shard: int
+    attempt: str
+    phase: Phase
+
+
+class AttemptRunner:
+    """Executes attempts of one worker; `run` may be called from several threads at once."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        plan: Plan,
+        job: JobSpec,
+        stream: SampleStream,
+        worker: str,
+        versions: dict[str, str],
+    ) -> None:
+        self._store = store
+        self._plan = plan
+        self._job = job
+        self._plan_sha256 = plan_hash(plan)
+        self._stream = stream
+        self._worker = worker
+        self._versions = versions
+        self._schema = output_schema(plan.job.output.trace)
+        self._lock = threading.Lock()
+        self._running: dict[int, Attempt] = {}
+
+    def running(self) -> tuple[Attempt, ...]:
+        """What is being executed now."""
+        with self._lock:
+            return tuple(self._running.values())
+
+    def run(self, shard: int) -> ShardOutcome:
+        """Execute one attempt to its end."""
+        attempt = new_attempt_id()
+        try:
+            return self._execute(shard, attempt=attempt)
+        except Exception as error:
+            return self._failed(error, shard=shard, attempt=attempt)
+        finally:
+            with self._lock:
+                self._running.pop(shard, None)
+
+    def _enter(self, phase: Phase, *, shard: int, attempt: str) -> None:
+        with self._lock:
+            self._running[shard] = Attempt(shard=shard, attempt=attempt, phase=phase)
+
+    def _execute(self, shard: int, *, attempt: str) -> ShardOutcome:
+        self._enter("decoding", shard=shard, attempt=attempt)
+        assembly = ShardAssembly(
+            shard=self._plan.shards[shard],
+            attempt=attempt,
+            rows=read_shard(self._store, self._plan, shard),
+            num_samples=self._plan.job.sampling.n,
+        )
+        charge = self._stream.submit(assembly).result()
+        self._enter("publishing", shard=shard, attempt=attempt)
+        with tempfile.TemporaryDirectory(prefix="spotbatch-") as folder:
+            return self._publish(assembly, path=Path(folder) / "shard.parquet", charge=charge)
+
+    def _publish(self, assembly: ShardAssembly, *, path: Path, charge: Charge) -> ShardOutcome:
+        metadata = file_metadata(
+            self._plan,
+            job=self._job,
+            assembly=assembly,
+            plan_sha256=self._plan_sha256,
+            versions=self._versions,
+        )
+        write_shard(path, assembly, schema=self._schema, metadata=metadata)
+        facts = check_shard(path, assembly, schema=self._schema)
+        record = self._record(assembly, facts=facts, charge=charge)
+        outcome = commit_shard(self._store, record=record, data_path=path).outcome
+        return ShardOutcome(shard=record.shard, attempt=record.attempt, status=outcome)
+
+    def _record(self, assembly: ShardAssembly, *, facts: FileFacts, charge: Charge) -> CommitRecord:
+        shard = assembly.shard.shard
+        return CommitRecord(
+            shard=shard,
+            attempt=assembly.attempt,
+            data_key=data_key(shard, assembly.attempt),
+            rows=len(assembly.rows),
+            samples=facts.samples,
+            ok=facts.ok,
+            errors=facts.errors,
+            bytes=facts.bytes,
+            sha256=facts.sha256,
+            row_ids_sha256=facts.row_ids_sha256,
+            schema_fingerprint=facts.schema_fingerprint,
+            plan_sha256=self._plan_sha256,
+            versions=self._versions,
+            counters=charge.counters | sample_sums(assembly),
+            engine_s=charge.engine_s,
+            worker=self._worker,
+            committed=utc_now(),
+        )
+
+    def _failed(self, error: Exception, *, shard: int, attempt: str) -> ShardOutcome:
+        infrastructure = isinstance(error, OSError | UnknownOutcomeError)
+        failure = Failure(
+            shard=shard,
+            attempt=attempt,
+            kind="infrastructure" if infrastructure else "rows",
+            error_class=type(error).__name__,
+            message=describe(error),
+            worker=self._worker,
+            time=utc_now(),
+        )
+        # Storage may be the trouble; the driver is told in any case.
+        with suppress(OSError, ManifestError):
+            write_failure(self._store, failure)
+        return ShardOutcome(
+            shard=shard,
+            attempt=attempt,
+            status="failed",
+            error=describe(error),
+            infrastructure=infrastructure,
+            is_worker_usable=not isinstance(error, EngineError),
+        )
+
+
+def sample_sums(assembly: ShardAssembly) -> dict[str, int]:
+    """Sums over a shard's samples, kept in its record so that progress needs no data file."""
+    samples = assembly.in_order()
+    return {
+        "tokens": sum(sample.num_tokens for sample in samples),
+        "nfe": sum(sample.nfe for sample in samples),
+        "transitions": sum(sample.transitions for sample in samples),
+    }
+
+
+def utc_now() -> str:
+    """ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

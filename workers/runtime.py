@@ -1,0 +1,148 @@
+"""A worker's loaded parts: target, tokenizer, drafter and engine, made from a job specification."""
+
+from collections.abc import Sequence
+
+from manifests.job import Decode, JobSpec
+from manifests.staged import StagedRow
+from spot.drafters.base import Drafter
+from spot.drafters.spot import SpotDrafter
+from spot.limits import Limits
+from spot.numerics import set_threads
+from spot.targets.registry import load_target
+from spot.targets.sdar import SdarTarget
+from spot.transition import Rule
+from workers.budget import AutoBudget, BudgetPolicy, FixedBudget
+from workers.engine import Engine, EngineSettings
+from workers.probe import probe_invariance
+from workers.profiling import profile_drafter, profile_forward
+from workers.samples import FinishReason, SampleRequest, SampleResult
+from workers.tokenization import Tokenization
+
+CACHE_BYTES = 256 * 2**20  # prefix pages beyond what the batch itself needs
+
+
+def rule_of(decode: Decode) -> Rule:
+    """The transition rule of a job."""
+    return Rule(temperature=decode.temperature, top_k=decode.top_k, top_p=decode.top_p)
+
+
+def limits_of(
+    decode: Decode, *, prompt_tokens: int, max_tokens: int, stop_ids: Sequence[int]
+) -> Limits:
+    """Where a sample ends; ``stop_ids`` are the target's own."""
+    stops = frozenset() if decode.ignore_eos else frozenset([*stop_ids, *decode.stop_token_ids])
+    return Limits(
+        prompt_tokens=prompt_tokens,
+        max_tokens=max_tokens,
+        min_tokens=decode.min_tokens,
+        stop_ids=stops,
+    )
+
+
+class Runtime:
+    """Everything that decodes rows; one per worker process."""
+
+    dtype = "float32"
+
+    def __init__(
+        self,
+        *,
+        job: JobSpec,
+        target: SdarTarget,
+        drafter: SpotDrafter | None,
+        tokenization: Tokenization,
+        engine: Engine,
+    ) -> None:
+        self._stop = job.decode.stop
+        self.target, self.drafter, self.engine = target, drafter, engine
+        self._tokenization = tokenization
+
+    def encode(self, row: StagedRow) -> tuple[int, ...]:
+        """A row's prompt ids; ``RowError`` if it cannot be decoded."""
+        return self._tokenization.encode(row)
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Ids to text."""
+        return self._tokenization.decode(tuple(token_ids))
+
+    def finish(self, result: SampleResult) -> tuple[str, tuple[int, ...], FinishReason]:
+        """Text, token ids and finish reason after stop strings."""
+        cut = self._tokenization.cut(result.token_ids, self._stop)
+        if cut is None:
+            return self.decode(result.token_ids), result.token_ids, result.finish_reason
+        text, num_tokens = cut
+        return text, result.token_ids[:num_tokens], "stop"
+
+
+def load_parts(job: JobSpec) -> tuple[SdarTarget, Tokenization]:
+    """Target and tokenization; threads are set first, since they belong to the numerics."""
+    set_threads(job.cluster.threads)
+    target = load_target(
+        job.target.path, block_length=job.target.block_length, numerics=job.decode.numerics
+    )
+    if job.decode.numerics == "invariant":
+        probe_invariance(target)
+    tokenization = Tokenization(
+        target.tokenizer,
+        max_positions=target.spec.max_positions,
+        max_tokens=job.decode.max_tokens,
+        length=target.spec.block_length,
+    )
+    return target, tokenization
+
+
+def load_runtime(job: JobSpec) -> Runtime:
+    """Load everything that a job names."""
+    target, tokenization = load_parts(job)
+    drafter = None
+    if job.drafter.path is not None and job.decode.draft_budget != 0:
+        drafter = SpotDrafter.load(
+            job.drafter.path,
+            rule=rule_of(job.decode),
+            mask_id=target.spec.mask_id,
+            gamma=job.decode.gamma,
+        )
+    budget = _budget(job, target, drafter)
+    engine = make_engine(job, target, drafter=drafter, budget=budget)
+    return Runtime(
+        job=job, target=target, drafter=drafter, tokenization=tokenization, engine=engine
+    )
+
+
+def make_engine(
+    job: JobSpec, target: SdarTarget, *, drafter: Drafter | None, budget: BudgetPolicy
+) -> Engine:
+    """An engine for a loaded target under a job's settings."""
+
+    def limits(request: SampleRequest) -> Limits:
+        return limits_of(
+            job.decode,
+            prompt_tokens=len(request.prompt_ids),
+            max_tokens=request.max_tokens,
+            stop_ids=target.spec.stop_ids,
+        )
+
+    settings = EngineSettings(
+        rule=rule_of(job.decode),
+        batch=job.cluster.batch,
+        num_pages=_num_pages(job, target),
+        traced=job.output.trace != "none",
+    )
+    return Engine(target, settings=settings, limits=limits, drafter=drafter, budget=budget)
+
+
+def _num_pages(job: JobSpec, target: SdarTarget) -> int:
+    """Room for a full batch of longest samples, and for shared prefixes beside it."""
+    one = target.new_pages(1)
+    page_bytes = sum(2 * k.numel() * k.element_size() for k in one.keys)
+    longest = -(-target.spec.max_positions // target.spec.block_length)
+    typical = -(-2 * job.decode.max_tokens // target.spec.block_length) + 1
+    return max(longest, job.cluster.batch * typical) + CACHE_BYTES // page_bytes
+
+
+def _budget(job: JobSpec, target: SdarTarget, drafter: SpotDrafter | None) -> BudgetPolicy:
+    if job.decode.draft_budget != "auto":
+        return FixedBudget(job.decode.draft_budget)
+    if drafter is None:
+        return FixedBudget(0)
+    return AutoBudget(cost=profile_forward(target), draft_seconds=profile_drafter(target, drafter))

@@ -1,0 +1,71 @@
+"""The samples of one attempt at one shard, collected in any order and handed out in input order.
+
+Samples arrive as the engine finishes them. An assembly is complete when every (row, sample) pair
+of the shard is there exactly once: rows x n of them. It never invents, replaces or drops one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from manifests.plan import ShardPlan
+from manifests.staged import StagedRow
+from workers.errors import AssemblyError
+from workers.samples import OutputSample
+
+
+@dataclass(slots=True, kw_only=True)
+class ShardAssembly:
+    """One attempt's samples; `add` until `is_complete`, then read `in_order`."""
+
+    shard: ShardPlan
+    attempt: str
+    rows: Sequence[StagedRow]
+    num_samples: int
+    """Samples per row."""
+    _samples: dict[tuple[int, int], OutputSample] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.rows) != self.shard.rows:
+            raise AssemblyError(
+                f"shard {self.shard.shard} has {len(self.rows)} staged rows, the plan says "
+                f"{self.shard.rows}; the staged input is damaged"
+            )
+
+    @property
+    def num_expected(self) -> int:
+        """Rows x samples per row."""
+        return len(self.rows) * self.num_samples
+
+    @property
+    def num_collected(self) -> int:
+        """Samples so far."""
+        return len(self._samples)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every sample is there."""
+        return self.num_collected == self.num_expected
+
+    def add(self, sample: OutputSample) -> None:
+        """Take one sample; a foreign or repeated one is an error."""
+        place = (sample.row, sample.sample)
+        known = 0 <= sample.row < len(self.rows) and 0 <= sample.sample < self.num_samples
+        if sample.shard != self.shard.shard or not known:
+            raise AssemblyError(
+                f"shard {self.shard.shard} was given a sample of shard {sample.shard}, "
+                f"row {sample.row}, sample {sample.sample}, which it does not have"
+            )
+        if place in self._samples:
+            raise AssemblyError(
+                f"shard {self.shard.shard} was given row {sample.row}, sample {sample.sample} twice"
+            )
+        self._samples[place] = sample
+
+    def in_order(self) -> list[OutputSample]:
+        """All samples, rows in input order and samples ascending within a row."""
+        if not self.is_complete:
+            raise AssemblyError(
+                f"shard {self.shard.shard} has {self.num_collected} samples "
+                f"of {self.num_expected}; it cannot be written yet"
+            )
+        return [self._samples[place] for place in sorted(self._samples)]

@@ -1,0 +1,68 @@
+"""From a staged row to prompt ids, and from output ids to text."""
+
+import json
+from typing import Any
+
+from manifests.staged import StagedRow
+from workers.errors import RowError
+
+
+class Tokenization:
+    """A target's tokenizer with the job's limits.
+
+    A text prompt becomes one user message of the chat template; messages go through it as they are.
+    """
+
+    def __init__(self, tokenizer: Any, *, max_positions: int, max_tokens: int, length: int) -> None:
+        self._tokenizer = tokenizer
+        # the last block is decoded whole, so the grid's end must fit too
+        self._max_prompt = max_positions // length * length - max_tokens
+
+    def encode(self, row: StagedRow) -> tuple[int, ...]:
+        """Prompt ids of a row.
+
+        Raises:
+            RowError: the prompt cannot be rendered or is too long.
+        """
+        messages = (
+            json.loads(row.messages)
+            if row.messages is not None
+            else [{"role": "user", "content": row.prompt}]
+        )
+        try:
+            text = self._tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True
+            )
+        except Exception as error:  # templates are the checkpoint's own code and raise anything
+            raise RowError("ChatTemplateError", f"row {row.id}: {error}") from error
+        ids = tuple(self._tokenizer.encode(text, add_special_tokens=False))
+        if len(ids) > self._max_prompt:
+            raise RowError(
+                "PromptTooLong",
+                f"row {row.id}: the prompt has {len(ids)} tokens, with decode.max_tokens the "
+                f"target takes {self._max_prompt}; shorten the prompt or lower decode.max_tokens",
+            )
+        return ids
+
+    def decode(self, token_ids: tuple[int, ...]) -> str:
+        """Output text; special tokens are left out, lone surrogates cannot arise."""
+        return str(self._tokenizer.decode(list(token_ids), skip_special_tokens=True))
+
+    def cut(self, token_ids: tuple[int, ...], stop: tuple[str, ...]) -> tuple[str, int] | None:
+        """Where the first stop string cuts the output.
+
+        Returns:
+            The text before it and the number of tokens that are needed for that text, or None
+            where no stop string occurs.
+        """
+        text = self.decode(token_ids)
+        found = [place for place in (text.find(s) for s in stop) if place >= 0]
+        if not found:
+            return None
+        kept = text[: min(found)]
+        low, high = 0, len(token_ids)
+        while low < high:  # fewest tokens whose text reaches the cut
+            middle = (low + high) // 2
+            enough = len(self.decode(token_ids[:middle])) >= len(kept)
+            low, high = (low, middle) if enough else (middle + 1, high)
+        return kept, low
