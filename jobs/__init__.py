@@ -1,0 +1,1 @@
+"""What a person touches: job files, inputs, planning, the driver, commands and reports."""

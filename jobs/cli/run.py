@@ -1,0 +1,69 @@
+"""`spotbatch run`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jobs.cli.options import job_file_arguments, load, warn
+
+if TYPE_CHECKING:
+    from jobs.driver import RunResult
+    from jobs.reading import OpenJob
+    from jobs.stats import JobStats
+
+EXIT_FAILURES = 1
+
+
+@click.command("run")
+@job_file_arguments
+@click.pass_context
+def command(ctx: click.Context, job_file: Path, overrides: tuple[str, ...]) -> None:
+    """Plan a job unless it is planned, run it to its end and print what came of it.
+
+    Run again, it goes on with what is missing; a complete job is only reported.
+    """
+    from jobs.planning import plan_job
+    from jobs.progress import open_progress
+    from jobs.reading import OpenJob
+    from jobs.running import failed_too_often, run_planned
+    from jobs.stats import job_stats
+
+    job = load(job_file, overrides)
+    planned = plan_job(job)
+    warn(planned.warnings)
+    with open_progress() as progress:
+        result = run_planned(planned, job, progress=progress)
+    _tell(result, uri=planned.store.uri, num_shards=len(planned.plan.shards))
+    if result.outcome == "cancelled":  # whoever asks twice wants to leave
+        ctx.exit(result.exit_code)
+    stored = OpenJob(store=planned.store, plan=planned.plan)
+    stats = job_stats(stored, scorer=job.stats.scorer)
+    _report(stored, stats, result=result)
+    if result.exit_code == 0 and failed_too_often(stats):
+        click.echo(f"{stats.errors} of {stats.samples} samples are errors", err=True)
+        ctx.exit(EXIT_FAILURES)
+    ctx.exit(result.exit_code)
+
+
+def _tell(result: "RunResult", *, uri: str, num_shards: int) -> None:
+    """How the run ended, on stderr."""
+    for shard, reason in sorted(result.given_up.items()):
+        click.echo(f"shard {shard} was given up: {reason}", err=True)
+    if result.outcome in ("drained", "cancelled", "failed"):
+        click.echo(
+            f"{result.outcome}: {result.num_committed} of {num_shards} shards are committed in "
+            f"{uri}; the same command goes on with the others",
+            err=True,
+        )
+
+
+def _report(stored: "OpenJob", stats: "JobStats", *, result: "RunResult") -> None:
+    """The table and a few samples, on stdout."""
+    from jobs.report_table import examples, format_example, format_lines, report_lines
+
+    if result.outcome == "complete":
+        click.echo(f"job {stats.job} is complete already; nothing was decoded")
+    click.echo(format_lines(report_lines(stats, uri=stored.store.uri)))
+    for example in examples(stored):
+        click.echo(format_example(example))

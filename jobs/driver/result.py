@@ -1,0 +1,39 @@
+"""How a run of a job ended."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from manifests.records import Seal
+
+Outcome = Literal["complete", "sealed", "failed", "drained", "cancelled"]
+EXIT_CODES: dict[Outcome, int] = {
+    "complete": 0,
+    "sealed": 0,
+    "failed": 1,
+    "drained": 3,
+    "cancelled": 130,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What `run_job` did.
+
+    *complete*: the job was finished before, and nothing was started. *sealed*: this run finished
+    it. *failed*: shards were given up; another run tries them again. *drained*, *cancelled*: ended
+    by a signal, to be continued by another run.
+    """
+
+    outcome: Outcome
+    num_committed: int = 0
+    """Shards with a commit record, whoever wrote it."""
+    num_before: int = 0
+    """Of these, how many had one before this run."""
+    seal: Seal | None = None
+    given_up: dict[int, str] = field(default_factory=dict)
+    """Reasons by shard."""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command."""
+        return EXIT_CODES[self.outcome]

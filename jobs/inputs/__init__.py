@@ -1,0 +1,1 @@
+"""Prompt datasets: one reader per file format, one rule for what a row must hold."""

@@ -1,0 +1,54 @@
+"""Looking at the target and drafter directories before anything is started; no torch.
+
+What is wrong here is wrong for every worker, so it is one sentence now, not a failed actor later.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from manifests.errors import JobFileError
+from manifests.fingerprints import FileIdentity
+from manifests.hashing import sha256_file
+from manifests.job import JobSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFiles:
+    """The files that define target and drafter, and what is odd about them."""
+
+    target: tuple[FileIdentity, ...]
+    drafter: tuple[FileIdentity, ...]
+    warnings: tuple[str, ...]
+
+
+def inspect_models(job: JobSpec) -> ModelFiles:
+    """Check both directories and hash their files; `JobFileError` if one cannot be used."""
+    from spot.targets.checkpoint import inspect_directory, spec_of
+
+    try:
+        target_paths = inspect_directory(job.target.path, block_length=job.target.block_length)
+        target = spec_of(job.target.path, block_length=job.target.block_length)
+        drafter_paths, warnings = _inspect_drafter(job.drafter.path, target.block_length)
+    except ValueError as error:
+        raise JobFileError(str(error)) from error
+    return ModelFiles(
+        target=identities(target_paths), drafter=identities(drafter_paths), warnings=warnings
+    )
+
+
+def _inspect_drafter(path: str | None, block_length: int) -> tuple[list[Path], tuple[str, ...]]:
+    if path is None:
+        return [], ()
+    from spot.drafters.checkpoint import CONFIG, WEIGHTS, check_drafter
+
+    warnings = tuple(check_drafter(path, block_length))
+    return [Path(path) / CONFIG, Path(path) / WEIGHTS], warnings
+
+
+def identities(paths: Iterable[Path]) -> tuple[FileIdentity, ...]:
+    """Path, length and SHA-256 of each file; reads them whole."""
+    return tuple(
+        FileIdentity(path=str(path), bytes=path.stat().st_size, sha256=sha256_file(path))
+        for path in paths
+    )

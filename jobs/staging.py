@@ -1,0 +1,147 @@
+"""Staging: the input, normalised once, as local Parquet files with one row group per shard.
+
+Rows stream through; in memory are the rows of one shard and the digests of the ids. Nothing is
+stored in the job here, so an input that turns out unusable leaves nothing behind.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from jobs.inputs.base import input_path, read_input
+from jobs.inputs.rows import stage_rows
+from manifests.errors import InputError
+from manifests.fingerprints import FileIdentity
+from manifests.hashing import sha256_file
+from manifests.job import JobSpec
+from manifests.keys import input_key
+from manifests.plan import ShardPlan, shard_seed
+from manifests.staged import STAGED_SCHEMA, STAGED_WRITE_OPTIONS, StagedRow, staged_table
+
+PART_CHARACTERS = 256 << 20
+# Trouble that says more about the job file or the file than about a row, if every row has it.
+_WHOLE_FILE = {"InvalidJson", "InvalidUtf8", "MissingId", "MissingPrompt"}
+# Reading a prompt costs little beside writing an answer; this only orders the shards.
+_COST_PER_CHARACTER = 1 / 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedPart:
+    """One staged file on local disk and the object that it will become."""
+
+    path: Path
+    identity: FileIdentity
+
+
+@dataclass(slots=True, kw_only=True)
+class StagedInput:
+    """The staged files and the shard table over them."""
+
+    parts: list[StagedPart] = field(default_factory=list)
+    shards: list[ShardPlan] = field(default_factory=list)
+    rows: int = 0
+    trouble: Counter[str] = field(default_factory=Counter)
+    """Rows that cannot be decoded, by error class."""
+    first_trouble: str = ""
+    first_row: StagedRow | None = None
+
+
+def stage_input(job: JobSpec, folder: Path) -> StagedInput:
+    """Read the whole input into staged files under `folder`; `InputError` if it is unusable."""
+    path = input_path(job.input.uri)
+    columns = job.input.columns
+    raw_rows = islice(read_input(path, columns), job.input.limit)
+    staged = StagedInput()
+    shards = _shards(stage_rows(raw_rows, columns=columns, name=path.name), job.shards.rows)
+    for part, part_shards in enumerate(_parts(shards)):
+        _write_part(staged, part_shards, job=job, key=input_key(part), folder=folder)
+    _check(staged, path)
+    return staged
+
+
+def _shards(rows: Iterable[StagedRow], size: int) -> Iterator[list[StagedRow]]:
+    iterator = iter(rows)
+    while shard := list(islice(iterator, size)):
+        yield shard
+
+
+def _parts(shards: Iterator[list[StagedRow]]) -> Iterator[Iterator[list[StagedRow]]]:
+    """Consecutive shards of about `PART_CHARACTERS`; each part is consumed before the next."""
+    for first in shards:
+        yield _one_part(first, shards)
+
+
+def _one_part(
+    first: list[StagedRow], shards: Iterator[list[StagedRow]]
+) -> Iterator[list[StagedRow]]:
+    size = sum(map(_characters, first))
+    yield first
+    while size < PART_CHARACTERS and (shard := next(shards, None)) is not None:
+        size += sum(map(_characters, shard))
+        yield shard
+
+
+def _characters(row: StagedRow) -> int:
+    return sum(len(text or "") for text in (row.prompt, row.messages, row.carried))
+
+
+def _write_part(
+    staged: StagedInput,
+    shards: Iterator[list[StagedRow]],
+    *,
+    job: JobSpec,
+    key: str,
+    folder: Path,
+) -> None:
+    path = folder / Path(key).name
+    with pq.ParquetWriter(path, STAGED_SCHEMA, **STAGED_WRITE_OPTIONS) as writer:
+        for row_group, rows in enumerate(shards):
+            writer.write_table(staged_table(rows), row_group_size=len(rows))
+            staged.shards.append(
+                _shard_plan(rows, job=job, shard=len(staged.shards), key=key, group=row_group)
+            )
+            _count(staged, rows)
+    identity = FileIdentity(path=key, bytes=path.stat().st_size, sha256=sha256_file(path))
+    staged.parts.append(StagedPart(path=path, identity=identity))
+
+
+def _shard_plan(
+    rows: Sequence[StagedRow], *, job: JobSpec, shard: int, key: str, group: int
+) -> ShardPlan:
+    return ShardPlan(
+        shard=shard,
+        rows=len(rows),
+        seed=shard_seed(job.seed.value, shard),
+        expected_cost=sum(_expected_cost(row, job) for row in rows),
+        first_row=rows[0].row,
+        row_group=group,
+        part=key,
+    )
+
+
+def _expected_cost(row: StagedRow, job: JobSpec) -> float:
+    """About the tokens to be made; an error row costs nothing."""
+    if row.error_class is not None:
+        return 0.0
+    prompt = len(row.prompt or row.messages or "")
+    return float(job.sampling.n * (job.decode.max_tokens + prompt * _COST_PER_CHARACTER))
+
+
+def _count(staged: StagedInput, rows: Sequence[StagedRow]) -> None:
+    staged.rows += len(rows)
+    staged.first_row = staged.first_row or rows[0]
+    for row in rows:
+        if row.error_class is not None:
+            staged.trouble[row.error_class] += 1
+            staged.first_trouble = staged.first_trouble or f"{row.error_message}"
+
+
+def _check(staged: StagedInput, path: Path) -> None:
+    if staged.rows == 0:
+        raise InputError(f"input.uri {path}: there is no row in the file; it needs at least one")
+    if sum(staged.trouble[kind] for kind in _WHOLE_FILE) == staged.rows:
+        raise InputError(f"input.uri {path}: no row can be used; the first, {staged.first_trouble}")

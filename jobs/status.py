@@ -1,0 +1,94 @@
+"""Where a job stands, from its own directory alone: no cluster is asked.
+
+States: **planned** (nothing is committed, no driver has spoken), **running** (a driver spoke within
+`STALE_S` seconds), **stopped** (no driver speaks, shards are missing; `spotbatch run` goes on),
+**complete** (sealed).
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from jobs.reading import OpenJob, read_committed
+from manifests.journal import latest_presence, read_failures
+from manifests.records import Presence
+
+STALE_S = 60.0
+State = Literal["planned", "running", "stopped", "complete"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """The answer of `spotbatch status`."""
+
+    job: str
+    uri: str
+    state: State
+    shards: int
+    shards_total: int
+    rows: int
+    rows_total: int
+    samples: int
+    ok: int
+    errors: int
+    failures: int
+    """Failed attempts at shards, those that were made good later included."""
+    tokens_per_second: float | None
+    """As the running driver says."""
+    workers: int | None
+    updated: str | None
+    """When a driver last spoke."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """As names and values to print."""
+        lines = [
+            ("job", self.job),
+            ("state", self.state),
+            ("shards", f"{self.shards} of {self.shards_total}"),
+            ("rows", f"{self.rows} of {self.rows_total}"),
+            ("samples", f"{self.samples} ({self.ok} ok, {self.errors} errors)"),
+            ("failed attempts", str(self.failures)),
+        ]
+        if self.updated is not None:
+            lines.append(("last heard", self.updated))
+        if self.state == "running":
+            lines.append(("tokens/s", f"{self.tokens_per_second:.1f}, {self.workers} workers"))
+        return lines
+
+
+def read_status(job: OpenJob, *, now: datetime) -> JobStatus:
+    """Where `job` stands; `DamagedError` names a record that cannot be used."""
+    committed = read_committed(job)
+    records = committed.records.values()
+    presence = latest_presence(job.store)
+    state = _state(presence, complete=committed.complete, begun=bool(committed.records), now=now)
+    running = presence if state == "running" else None
+    return JobStatus(
+        job=job.plan.job_id,
+        uri=job.store.uri,
+        state=state,
+        shards=len(records),
+        shards_total=len(job.plan.shards),
+        rows=sum(record.rows for record in records),
+        rows_total=job.plan.rows,
+        samples=sum(record.samples for record in records),
+        ok=sum(record.ok for record in records),
+        errors=sum(record.errors for record in records),
+        failures=len(read_failures(job.store)),
+        tokens_per_second=running.rate_tokens_s if running else None,
+        workers=running.workers if running else None,
+        updated=presence.updated if presence else None,
+    )
+
+
+def _state(presence: Presence | None, *, complete: bool, begun: bool, now: datetime) -> State:
+    if complete:
+        return "complete"
+    if presence is None:
+        return "stopped" if begun else "planned"
+    silent_s = (now - datetime.fromisoformat(presence.updated)).total_seconds()
+    return "running" if not presence.finished and silent_s < STALE_S else "stopped"

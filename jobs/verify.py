@@ -1,0 +1,105 @@
+"""`spotbatch verify`: is everything stored as promised, and do samples decode to the same tokens?
+
+Structure is checked by `manifests.verification` on what is stored alone. A replay needs the target;
+it is made only where the structure has no finding, since it trusts what it reads. With
+`decode.numerics: fast` the job made no promise about tokens: differences are counted, not findings.
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from jobs.errors import JobError
+from jobs.reading import OpenJob, read_committed
+from jobs.replaying import Replayer, Replays, replay_samples
+from manifests.hashing import sha256_file
+from manifests.verification import Finding, verify_structure
+from workers.errors import WorkerError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was checked and what was found."""
+
+    job: str
+    complete: bool
+    shards: int
+    shards_total: int
+    samples: int
+    findings: tuple[Finding, ...]
+    replays: Replays | None
+    promised: bool
+    """Whether the job promised equal tokens (`decode.numerics: invariant`)."""
+
+    @property
+    def passed(self) -> bool:
+        """Nothing stored is wrong, and no replay breaks a promise."""
+        broken = self.promised and self.replays is not None and bool(self.replays.differences)
+        return not self.findings and not broken
+
+    def lines(self) -> list[str]:
+        """What to print: every finding and difference, then one sentence."""
+        differences = self.replays.differences if self.replays else ()
+        return [
+            *(f"finding: {finding.key}: {finding.problem}" for finding in self.findings),
+            *(f"difference: {difference}" for difference in differences),
+            self.summary(),
+        ]
+
+    def summary(self) -> str:
+        """One sentence."""
+        if self.findings:
+            return f"{len(self.findings)} findings"
+        text = f"{self.shards} of {self.shards_total} shards, {self.samples} samples: no finding"
+        if self.replays is None:
+            return text
+        differ = len(self.replays.differences)
+        text += f"; {self.replays.replayed} samples decoded again without drafts: {differ} differ"
+        return text if self.promised else f"{text} (decode.numerics is fast: nothing was promised)"
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**asdict(self), "passed": self.passed}
+
+
+def verify_job(
+    job: OpenJob, *, replay: int = 0, seed: int = 0, replayer: Replayer | None = None
+) -> Verification:
+    """Check `job`, and decode `replay` of its samples again; loads the target unless given one."""
+    findings = tuple(verify_structure(job.store))
+    replays = None
+    if findings:
+        committed = None
+    else:
+        committed = read_committed(job)
+        if replay:
+            replays = replay_samples(
+                job, committed, count=replay, seed=seed, replayer=replayer or _load_replayer(job)
+            )
+    records = committed.records.values() if committed else ()
+    return Verification(
+        job=job.plan.job_id,
+        complete=bool(committed and committed.complete),
+        shards=len(records),
+        shards_total=len(job.plan.shards),
+        samples=sum(record.samples for record in records),
+        findings=findings,
+        replays=replays,
+        promised=job.plan.job.decode.numerics == "invariant",
+    )
+
+
+def _load_replayer(job: OpenJob) -> Replayer:
+    for planned in job.plan.target_files:
+        path = Path(planned.path)
+        if not path.is_file() or sha256_file(path) != planned.sha256:
+            raise JobError(
+                f"{path} is not the file that the job was planned with; a replay needs the same "
+                "target, so restore it"
+            )
+    from workers.replay import Replayer as DraftFreeReplayer
+
+    try:
+        return DraftFreeReplayer(job.plan)
+    except (ValueError, WorkerError) as error:
+        raise JobError(f"the target cannot be loaded for a replay: {error}") from error

@@ -1,0 +1,143 @@
+"""The verbs that read a job, and those that only look at a job file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jobs.reading import OpenJob
+from tests.cli.support import complaint, spotbatch
+from tests.jobs.support import commit, finished_job, planned_job, prompts, write_drafter, write_job
+
+
+@pytest.mark.parametrize("verb", ["status", "stats", "verify", "files"])
+def test_a_place_without_a_job_is_one_sentence(tmp_path: Path, verb: str) -> None:
+    assert "there is no job here" in complaint(spotbatch(verb, tmp_path / "nothing"))
+
+
+def test_status_prints_names_and_values(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(3))
+    result = spotbatch("status", tmp_path / "out")
+    assert "state            complete" in result.stdout.splitlines()
+    assert "shards           2 of 2" in result.stdout.splitlines()
+
+
+def test_status_as_json(tmp_path: Path) -> None:
+    planned = planned_job(tmp_path, rows=prompts(3))
+    commit(planned, shards=[0])
+    status = json.loads(spotbatch("status", tmp_path / "out", "--json").stdout)
+    assert (status["state"], status["shards"], status["shards_total"]) == ("stopped", 1, 2)
+    assert status["job"] == planned.plan.job_id
+
+
+def test_stats_as_json_and_as_a_table(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(3))
+    stats = json.loads(spotbatch("stats", tmp_path / "out", "--json").stdout)
+    assert (stats["rows"], stats["tokens"], stats["accuracy"]) == (3, 15, None)
+    assert "tokens               15" in spotbatch("stats", tmp_path / "out").stdout.splitlines()
+
+
+@pytest.fixture
+def scored_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenJob:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "verb_scorer.py").write_text(
+        "def yes(row):\n    return {'correct': True}\ndef no(row):\n    return {'correct': False}\n"
+    )
+    settings = ["stats: {scorer: 'verb_scorer:yes'}"]
+    return finished_job(tmp_path, rows=prompts(2), settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("options", "accuracy"),
+    [([], {"all": 1.0}), (["--scorer", "verb_scorer:no"], {"all": 0.0}), (["--no-score"], None)],
+)
+def test_stats_score_with_the_jobs_scorer_another_one_or_none(
+    scored_job: OpenJob, options: list[str], accuracy: dict[str, float] | None
+) -> None:
+    stats = json.loads(spotbatch("stats", scored_job.store.uri, "--json", *options).stdout)
+    assert stats["accuracy"] == accuracy
+
+
+def test_two_ways_to_score_contradict_each_other(scored_job: OpenJob) -> None:
+    result = spotbatch("stats", scored_job.store.uri, "--no-score", "--scorer", "a:b")
+    assert result.exit_code == 2
+
+
+def test_files_are_keys_in_input_order_or_whole_paths(tmp_path: Path) -> None:
+    planned = planned_job(tmp_path, rows=prompts(5))
+    commit(planned, shards=[2, 0, 1])
+    keys = spotbatch("files", tmp_path / "out").stdout.splitlines()
+    assert [key.split("-")[0] for key in keys] == [f"data/0000000{i}" for i in range(3)]
+    paths = spotbatch("files", tmp_path / "out", "--absolute").stdout.splitlines()
+    assert paths == [str(tmp_path / "out" / key) for key in keys]
+    assert all(Path(path).is_file() for path in paths)
+
+
+def test_verify_passes_a_good_job(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(3))
+    result = spotbatch("verify", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (0, "2 of 2 shards, 3 samples: no finding\n")
+
+
+def test_verify_exits_with_one_on_a_finding(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(3))
+    next((tmp_path / "out" / "data").iterdir()).write_bytes(b"x")
+    result = spotbatch("verify", tmp_path / "out")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("finding: data/")
+
+
+def test_verify_takes_a_damaged_plan_for_a_finding(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(1))
+    (tmp_path / "out" / "plan.json").write_text("{")
+    result = spotbatch("verify", tmp_path / "out")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("finding: plan.json: ")
+
+
+def test_verify_as_json(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(1))
+    value = json.loads(spotbatch("verify", tmp_path / "out", "--json").stdout)
+    assert (value["passed"], value["findings"]) == (True, [])
+
+
+def test_a_damaged_plan_is_exit_code_two_for_other_verbs(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(1))
+    (tmp_path / "out" / "plan.json").write_text("{")
+    assert "plan.json" in complaint(spotbatch("status", tmp_path / "out"))
+
+
+def test_validate_counts_rows_and_warns(tmp_path: Path) -> None:
+    drafter = write_drafter(tmp_path / "drafter", block_length=99)
+    rows = [*prompts(3), {"id": "bad", "prompt": None}]
+    job = write_job(tmp_path, rows=rows, settings=[f"drafter: {{path: {drafter}}}"])
+    result = spotbatch("validate", job)
+    assert result.exit_code == 0
+    assert "is valid: 4 rows in 2 shards, 1 of them will be error rows, 1 NullPrompt" in (
+        result.stdout
+    )
+    assert "warning: drafter.path" in result.stderr
+    assert "first error row: line 4: column `prompt` is null" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_validate_refuses_what_run_would_refuse(tmp_path: Path) -> None:
+    job = write_job(tmp_path, rows=prompts(1))
+    text = complaint(spotbatch("validate", job, "--set", "target.path=absent"))
+    assert "absent is not a directory" in text
+
+
+def test_plan_writes_nothing_unless_told(tmp_path: Path) -> None:
+    job = write_job(tmp_path, rows=prompts(3))
+    result = spotbatch("plan", job, "--set", "sampling.n=2")
+    assert "samples     6 to decode" in result.stdout.splitlines()
+    assert "tokens      at most 1536" in result.stdout.splitlines()
+    assert not (tmp_path / "out").exists()
+
+
+def test_plan_write_creates_the_plan_once(tmp_path: Path) -> None:
+    job = write_job(tmp_path, rows=prompts(3))
+    assert spotbatch("plan", job, "--write").exit_code == 0
+    status = json.loads(spotbatch("status", tmp_path / "out", "--json").stdout)
+    assert status["state"] == "planned"
+    assert "was planned already" in spotbatch("plan", job, "--write").stdout

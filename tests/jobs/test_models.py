@@ -1,0 +1,66 @@
+"""Target and drafter directories, looked at before anything is started."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.models import inspect_models
+from manifests.errors import JobFileError
+from manifests.hashing import sha256_hex
+from manifests.job import JobSpec
+from tests.jobs.support import write_drafter, write_target
+
+
+def job(target: Path, drafter: Path | None = None, **more: Any) -> JobSpec:
+    return JobSpec.model_validate(
+        {
+            "input": {"uri": "p.jsonl"},
+            "target": {"path": str(target), **more},
+            "drafter": {"path": drafter and str(drafter)},
+            "output": {"uri": "o"},
+        }
+    )
+
+
+def test_the_files_of_both_are_hashed(tmp_path: Path) -> None:
+    files = inspect_models(job(write_target(tmp_path / "t"), write_drafter(tmp_path / "d")))
+    by_name = {Path(file.path).name: file for file in (*files.target, *files.drafter)}
+    assert {"config.json", "tokenizer.json", "model.safetensors"} <= by_name.keys()
+    assert {"drafter.json", "drafter.safetensors"} <= by_name.keys()
+    assert by_name["model.safetensors"].sha256 == sha256_hex(b"weights")
+    assert files.warnings == ()
+
+
+def test_without_a_drafter_there_are_no_files_of_one(tmp_path: Path) -> None:
+    assert inspect_models(job(write_target(tmp_path / "t"))).drafter == ()
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_target_that_lacks_a_file_is_refused_by_its_name(tmp_path: Path, name: str) -> None:
+    target = write_target(tmp_path / "t")
+    (target / name).unlink()
+    with pytest.raises(JobFileError, match=f"{target / name} is missing"):
+        inspect_models(job(target))
+
+
+def test_a_target_that_is_no_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(JobFileError, match=str(tmp_path / "nothing")):
+        inspect_models(job(tmp_path / "nothing"))
+
+
+def test_a_drafter_for_another_block_length_is_a_warning(tmp_path: Path) -> None:
+    drafter = write_drafter(tmp_path / "d", block_length=16)
+    (warning,) = inspect_models(job(write_target(tmp_path / "t"), drafter)).warnings
+    assert "was trained at block length 16" in warning
+
+
+def test_a_drafter_of_another_format_is_refused(tmp_path: Path) -> None:
+    drafter = write_drafter(tmp_path / "d", format="something")
+    with pytest.raises(JobFileError, match="not a drafter of this format"):
+        inspect_models(job(write_target(tmp_path / "t"), drafter))
+
+
+def test_a_block_length_that_contradicts_the_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(JobFileError, match=r"target\.block_length is 8"):
+        inspect_models(job(write_target(tmp_path / "t"), block_length=8))

@@ -1,0 +1,68 @@
+"""One Ray cluster for the whole folder, and a planned job of six shards without a model."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs.driver import RunResult, run_job
+from jobs.driver.watch import Deadlines
+from manifests.job import Cluster
+from tests.jobs.driver.fakes import FakeSink
+from tests.manifests.builders import StoredJob, make_job
+from tests.ray.gates import GateFolder
+from workers.gate import VARIABLE
+
+Run = Callable[..., RunResult]
+
+
+@pytest.fixture(scope="session")
+def cluster_address() -> Iterator[str]:
+    """A real cluster with places for two workers; drivers connect and disconnect."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(
+        initialize_head=True,
+        connect=False,
+        head_node_args={
+            "num_cpus": 2,
+            "num_gpus": 0,
+            "include_dashboard": False,
+            "object_store_memory": 128 * 1024 * 1024,
+        },
+    )
+    yield cluster.address
+    cluster.shutdown()
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> StoredJob:
+    """The job: six shards of three rows, two samples each; the last row is an error."""
+    return make_job(tmp_path, counts=(3,) * 6)
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GateFolder:
+    """Holds workers of drivers that are started after it, here or as processes."""
+    folder = tmp_path / "gate"
+    folder.mkdir()
+    monkeypatch.setenv(VARIABLE, str(folder))
+    return GateFolder(folder)
+
+
+@pytest.fixture
+def sink() -> FakeSink:
+    """What the driver said."""
+    return FakeSink()
+
+
+@pytest.fixture
+def run(job: StoredJob, cluster_address: str, sink: FakeSink) -> Run:
+    """A run on the shared cluster."""
+
+    def run(*, workers: int = 1, deadlines: Deadlines | None = None) -> RunResult:
+        cluster = Cluster(address=cluster_address, workers=workers)
+        spec = job.plan.job.model_copy(update={"cluster": cluster})
+        return run_job(job.store, job.plan, spec, sink, work="null", deadlines=deadlines)
+
+    return run
