@@ -20,11 +20,13 @@ class GateFolder:
         """Let them go on."""
         (self.folder / f"hold-{shard}-{row}").unlink()
 
+    def is_reached(self, shard: int, row: int) -> bool:
+        """Whether a worker is held there."""
+        reached = self.folder / f"reached-{shard}-{row}"
+        return reached.exists() and reached.read_text() != ""
+
     def wait_until_reached(self, shard: int, row: int) -> int:
         """The process id of the worker that is held there."""
-        reached = self.folder / f"reached-{shard}-{row}"
-        wait_for(
-            lambda: reached.exists() and reached.read_text() != "",
-            what=f"a worker at row {row} of shard {shard}",
-        )
-        return int(reached.read_text())
+        what = f"a worker at row {row} of shard {shard}"
+        wait_for(lambda: self.is_reached(shard, row), what=what)
+        return int((self.folder / f"reached-{shard}-{row}").read_text())

@@ -13,7 +13,7 @@ from manifests.protocol import read_record
 from manifests.store.base import Store
 from tests.manifests.builders import StoredJob
 from tests.workers.fakes import FakeEngine, FakeRuntime
-from workers.attempt import AttemptRunner
+from workers.attempt import Attempt, AttemptRunner
 from workers.gate import Gate
 from workers.samples import SampleResult
 from workers.stream import SampleStream
@@ -143,7 +143,7 @@ def test_nothing_is_running_after_an_attempt(make_runner: MakeRunner) -> None:
 
 
 def test_a_running_attempt_is_seen_with_its_phase(job: StoredJob) -> None:
-    seen = []
+    seen: list[Attempt] = []
 
     class Watched(FakeEngine):
         def step(self) -> list[SampleResult]:

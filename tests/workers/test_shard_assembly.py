@@ -1,7 +1,5 @@
 """A shard's samples: all of them, once, in input order."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.manifests.builders import StoredJob
@@ -39,11 +37,11 @@ def test_a_repeated_sample_is_an_error(job: StoredJob) -> None:
         assembly.add(assembly.in_order()[2])
 
 
-@pytest.mark.parametrize("change", [{"shard": 1}, {"row": 3}, {"row": -1}, {"sample": 2}])
-def test_a_foreign_sample_is_an_error(job: StoredJob, change: dict[str, int]) -> None:
-    sample = OutputSample(shard=0, row=0, sample=0, key=1)
+@pytest.mark.parametrize(("shard", "row", "sample"), [(1, 0, 0), (0, 3, 0), (0, -1, 0), (0, 0, 2)])
+def test_a_foreign_sample_is_an_error(job: StoredJob, shard: int, row: int, sample: int) -> None:
+    foreign = OutputSample(shard=shard, row=row, sample=sample, key=1)
     with pytest.raises(AssemblyError, match="which it does not have"):
-        empty_assembly(job).add(replace(sample, **change))
+        empty_assembly(job).add(foreign)
 
 
 def test_staged_rows_that_do_not_fit_the_plan_are_an_error(job: StoredJob) -> None:

@@ -4,9 +4,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from jobs.driver.notices import Notice
+from jobs.driver.notices import Joined, Notice, Reported
 from manifests.records import Presence
+from tests.manifests.builders import StoredJob
 from workers.actor import Heartbeat
+from workers.attempt import ShardOutcome
 
 Reaction = Callable[[str, int], list[Notice]]
 
@@ -64,5 +66,25 @@ class FakePool:
         if worker not in self.ended:
             self.ended.append(worker)
 
+    def end_all(self) -> None:
+        for worker in self.started:
+            self.end(worker)
+
     def poll(self, timeout_s: float) -> list[Notice]:
         return self._notices.popleft() if self._notices else []
+
+
+def join(worker: str) -> list[Notice]:
+    """A worker that comes up at once."""
+    return [Joined(worker=worker)]
+
+
+def commit(job: StoredJob) -> Reaction:
+    """A worker that commits whatever it is given, and says so."""
+
+    def react(worker: str, shard: int) -> list[Notice]:
+        attempt = job.commit(shard).record.attempt
+        outcome = ShardOutcome(shard=shard, attempt=attempt, status="committed")
+        return [Reported(worker=worker, outcome=outcome)]
+
+    return react

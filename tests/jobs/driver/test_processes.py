@@ -17,7 +17,10 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
     """A process that waits; it is ended with the test."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     yield child
-    child.communicate()
+    child.kill()
+    child.wait()
+    assert child.stdin is not None
+    child.stdin.close()
 
 
 def identity(child: "subprocess.Popen[bytes]") -> ProcessIdentity:
@@ -32,15 +35,17 @@ def test_a_process_is_killed(child: "subprocess.Popen[bytes]") -> None:
 
 def test_another_life_under_the_same_number_is_spared(child: "subprocess.Popen[bytes]") -> None:
     kill_if_here(replace(identity(child), created=1.0))
-    assert child.poll() is None
+    child.communicate(b"\n")
+    assert child.returncode == 0
 
 
 def test_a_process_of_another_host_is_spared(child: "subprocess.Popen[bytes]") -> None:
     kill_if_here(replace(identity(child), host="elsewhere"))
-    assert child.poll() is None
+    child.communicate(b"\n")
+    assert child.returncode == 0
 
 
 def test_a_process_that_is_gone_is_no_trouble(child: "subprocess.Popen[bytes]") -> None:
     gone = identity(child)
-    child.communicate()
+    child.communicate(b"\n")
     kill_if_here(gone)

@@ -1,15 +1,21 @@
-"""Runs that need no cluster, and how an end becomes an exit code."""
+"""Whole runs without Ray: what is started, what is left alone, and how an end is told."""
+
+from contextlib import nullcontext
 
 import pytest
 
 import jobs.driver.run
 from jobs.driver import run_job
+from jobs.driver.notices import Notice, Reported
 from jobs.driver.result import EXIT_CODES, Outcome, RunResult
 from jobs.progress import NoProgress
 from manifests.errors import DamagedError
+from manifests.job import Cluster
 from manifests.keys import commit_key
 from manifests.protocol import read_seal, seal_job
+from tests.jobs.driver.fakes import FakePool, commit, join
 from tests.manifests.builders import StoredJob
+from workers.attempt import ShardOutcome
 
 
 @pytest.fixture(autouse=True)
@@ -20,8 +26,9 @@ def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs.driver.run, "ray_cluster", start)
 
 
-def run(job: StoredJob) -> RunResult:
-    return run_job(job.store, job.plan, job.plan.job, NoProgress(), work="null")
+def run(job: StoredJob, *, workers: int = 1) -> RunResult:
+    spec = job.plan.job.model_copy(update={"cluster": Cluster(workers=workers)})
+    return run_job(job.store, job.plan, spec, NoProgress(), work="null")
 
 
 def commit_all(job: StoredJob) -> None:
@@ -49,6 +56,61 @@ def test_a_damaged_record_stops_the_run_by_name(job: StoredJob) -> None:
     job.path(commit_key(0)).write_bytes(b"{}")
     with pytest.raises(DamagedError, match=commit_key(0)):
         run(job)
+
+
+@pytest.fixture
+def pool(job: StoredJob, monkeypatch: pytest.MonkeyPatch) -> FakePool:
+    """A pool whose workers commit; it takes the place of Ray."""
+    pool = FakePool(on_start=join, on_assign=commit(job))
+    monkeypatch.setattr(jobs.driver.run, "ray_cluster", lambda cluster: nullcontext())
+    monkeypatch.setattr(jobs.driver.run, "RayPool", lambda settings: pool)
+    return pool
+
+
+def test_shards_with_a_record_are_not_decoded_again(job: StoredJob, pool: FakePool) -> None:
+    job.commit(0)
+    job.commit(3)
+    result = run(job)
+    assert sorted(shard for _, shard in pool.assigned) == [1, 2]
+    assert (result.outcome, result.num_committed, result.num_before) == ("sealed", 4, 2)
+
+
+def test_no_more_workers_are_started_than_shards_are_missing(
+    job: StoredJob, pool: FakePool
+) -> None:
+    for shard in (0, 1, 2):
+        job.commit(shard)
+    run(job, workers=3)
+    assert pool.started == ["w1"]
+
+
+def test_shards_that_were_given_up_are_named(
+    job: StoredJob, pool: FakePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def react(worker: str, shard: int) -> list[Notice]:
+        if shard != 2:
+            return commit(job)(worker, shard)
+        outcome = ShardOutcome(shard=2, attempt="0" * 16, status="failed", error="ValueError: no")
+        return [Reported(worker=worker, outcome=outcome)]
+
+    monkeypatch.setattr(pool, "_on_assign", react)
+    result = run(job)
+    assert (result.outcome, result.exit_code) == ("failed", 1)
+    assert result.given_up == {2: "ValueError: no"}
+
+
+def test_every_worker_is_ended_even_if_the_run_is_broken_off(
+    job: StoredJob, pool: FakePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def react(worker: str, shard: int) -> list[Notice]:
+        notices = commit(job)(worker, shard)
+        job.path(commit_key(shard)).write_bytes(b"{}")
+        return notices
+
+    monkeypatch.setattr(pool, "_on_assign", react)
+    with pytest.raises(DamagedError):
+        run(job)
+    assert pool.ended == pool.started == ["w1"]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def watch() -> Watch:
 
 def reason(watch: Watch, *, now: float) -> str | None:
     verdict = watch.verdict(now)
-    return verdict and verdict.reason
+    return None if verdict is None else verdict.reason
 
 
 def test_a_worker_may_start_slowly_but_not_for_ever() -> None:
