@@ -205,16 +205,17 @@ class Loop:
     def _lost(
         self, worker: str, *, reason: Literal["death", "infrastructure"]
     ) -> Iterator[events.Event]:
-        held = self.scheduler.shards_of(worker)
+        """The end of a worker, with the shards that it committed with its last breath."""
         self.pool.end(worker)
-        yield events.WorkerLost(worker=worker, reason=reason, now=self.clock())
-        for shard in held:
+        committed = set()
+        for shard in self.scheduler.shards_of(worker):
             record = read_record(self.store, self.plan, shard)
             if record is not None:
                 self.tracker.committed(record, worker=worker)
-                yield events.ShardCommitted(
-                    worker=worker, shard=shard, attempt=record.attempt, now=self.clock()
-                )
+                committed.add(shard)
+        yield events.WorkerLost(
+            worker=worker, reason=reason, committed=frozenset(committed), now=self.clock()
+        )
 
     def _look_for_stop(self) -> None:
         if self.stop_requests.num_received > 1:

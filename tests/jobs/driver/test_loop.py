@@ -42,6 +42,7 @@ def make_loop(
     pool: FakePool,
     *,
     num_workers: int = 1,
+    attempts: int = 2,
     drain_s: float = float("inf"),
     refuse_at_once: bool = True,
     stops: FakeStops | None = None,
@@ -53,7 +54,7 @@ def make_loop(
         scheduler=Scheduler(
             [(shard.shard, shard.expected_cost) for shard in job.plan.shards],
             committed=records,
-            attempts=2,
+            attempts=attempts,
             num_workers=num_workers,
             drain_s=drain_s,
         ),
@@ -151,8 +152,8 @@ def test_a_record_written_with_the_last_breath_counts(job: StoredJob) -> None:
         job.commit(shard)
         return [Gone(worker=worker, reason="death", message="killed")]
 
-    # Every worker dies; without a look at storage each shard would use up its attempts.
-    loop = make_loop(job, FakePool(on_start=join, on_assign=react))
+    # Every worker dies; if storage were looked at later, each shard's only attempt would be used up.
+    loop = make_loop(job, FakePool(on_start=join, on_assign=react), attempts=1)
     loop.run()
     assert loop.seal is not None
     assert loop.given_up == {}
