@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from spot.drafters.base import LOG_FLOOR, STALE_TOP, Stale
+from spot.drafters.base import DOUBT_FLOOR, LOG_FLOOR, STALE_TOP, Stale
 from spot.targets.base import Conditionals
 
 
@@ -20,6 +20,7 @@ def stale_of(conditionals: Conditionals, states: list[int]) -> list[Stale]:
     width = min(STALE_TOP, conditionals.logits.shape[1])
     top = conditionals.logits[rows].topk(width, dim=-1)
     logs = top.values - top.values[:, :1] + conditionals.confidence[rows][:, None]
+    doubts = torch.zeros(row_of.shape, dtype=torch.float16)
     log_probs = torch.full((*row_of.shape, STALE_TOP), LOG_FLOOR, dtype=torch.float16)
     tokens = torch.zeros((*row_of.shape, STALE_TOP), dtype=torch.int64)
     where = masked.cpu()
@@ -28,7 +29,8 @@ def stale_of(conditionals: Conditionals, states: list[int]) -> list[Stale]:
     ids = torch.zeros((len(rows), STALE_TOP), dtype=torch.int64)
     ids[:, :width] = top.indices.cpu()
     log_probs[where], tokens[where] = padded.half(), ids
+    doubts[where] = (-conditionals.confidence[rows]).log().clamp(min=DOUBT_FLOOR).cpu().half()
     return [
-        Stale(log_probs=p.numpy(), tokens=t.numpy(), masked=np.asarray(m.numpy()))
-        for p, t, m in zip(log_probs, tokens, where, strict=True)
+        Stale(log_probs=p.numpy(), doubts=d.numpy(), tokens=t.numpy(), masked=np.asarray(m.numpy()))
+        for p, d, t, m in zip(log_probs, doubts, tokens, where, strict=True)
     ]

@@ -112,4 +112,5 @@ class ReferenceDecoder:
         request = DraftRequest(
             root=root, stale=stale, start=start, key=sample.key, budget=self._budget
         )
-        return list(self._drafter.propose([request])[0].states)
+        proposed = self._drafter.propose([request])[0].states
+        return [s for s in proposed if (s == self._target.spec.mask_id).any()]

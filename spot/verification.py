@@ -6,6 +6,7 @@ walk goes by state, not by edge, so merged and graph-shaped drafts need nothing 
 Legend: S states, E (sample, state) pairs, L positions, V vocabulary.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +61,7 @@ class Walk(NamedTuple):
     last: int  # the last accepted state; its conditionals are the next round's stale ones
     commits: list[Commit]
     end: Ending | None
+    crossed: State | None = None  # the full block that the walk went through, if it did
 
     @property
     def accepted(self) -> int:
@@ -68,7 +70,14 @@ class Walk(NamedTuple):
 
 
 def walk(
-    states: list[State], phi: Transitions, *, first: int, start: int, mask_id: int, limits: Limits
+    states: list[State],
+    phi: Transitions,
+    *,
+    first: int,
+    start: int,
+    mask_id: int,
+    limits: Limits,
+    openings: Mapping[bytes, int] | None = None,
 ) -> Walk:
     """Follow Phi from the root through the evaluated states, by state.
 
@@ -79,10 +88,18 @@ def walk(
         start: absolute position of the block.
         mask_id: the mask.
         limits: the sample's limits.
+        openings: of drafted full states, by their bytes: where in ``states`` the next block's
+            opening behind them stands. Passing from one to the other is a move, not a commit.
     """
-    index_of = {s.tobytes(): i for i, s in reversed(list(enumerate(states)))}
+    openings = openings or {}
+    behind = set(openings.values())
+    index_of = {
+        s.tobytes(): i
+        for i, s in reversed(list(enumerate(states)))
+        if i not in behind and (s == mask_id).any()
+    }
     commits: list[Commit] = []
-    at = 0
+    at, crossed = 0, None
     while True:
         e = first + at
         position, token = int(phi.position[e]), int(phi.token[e])
@@ -91,9 +108,12 @@ def walk(
             Commit(start + position, token, float(phi.confidence[e]), float(phi.log_probability[e]))
         )
         end = ending(after, start=start, mask_id=mask_id, limits=limits)
-        following = index_of.get(after.tobytes())
-        if end is not None or following is None:
-            return Walk(after, at, commits, end)
+        name = after.tobytes()
+        following = None if end is not None or crossed is not None else index_of.get(name)
+        if end is None and crossed is None and name in openings:
+            following, crossed, start = openings[name], after, start + len(after)
+        if following is None:
+            return Walk(after, at, commits, end, crossed)
         at = following
 
 

@@ -20,10 +20,10 @@ from spot.limits import Limits
 from spot.targets.base import Conditionals, State, Target, evaluate
 from spot.trajectory import Trajectory
 from spot.transition import Rule
-from spot.verification import signed, transitions, walk
+from spot.verification import Walk, signed, transitions, walk
 from workers.budget import BudgetPolicy
 from workers.prefix_cache import PrefixCache
-from workers.rounds import Entry, Round, add_states, ready, take_stores
+from workers.rounds import Entry, Packer, Round, ready, take_stores
 from workers.samples import SampleRequest, SampleResult
 from workers.sequence import Sequence
 
@@ -36,6 +36,7 @@ class EngineSettings:
     batch: int
     num_pages: int
     traced: bool = False
+    look_through: bool = True  # draft over the block boundary
     max_drafts_per_forward: int = 512
 
 
@@ -117,7 +118,7 @@ class Engine:
         take_stores(round_, self._active, length=self._length)
         able = ready(round_, self._active, self._cache)
         drafts, mass = self._draft(round_, able)
-        add_states(round_, able, drafts, length=self._length)
+        self._pack(round_, able, drafts)
         found = self._evaluate(round_)
         accepted = self._walk(round_, found) if found is not None else 0
         self._observe(round_, mass=mass, accepted=accepted)
@@ -128,7 +129,7 @@ class Engine:
 
     def _admit(self) -> None:
         """Let waiting samples in while slots and pages for their whole length are there."""
-        promised = sum(self._pages_needed(s.request) - len(s.pages) for s in self._active)
+        promised = self._promised()
         while self._waiting and len(self._active) < self._settings.batch:
             needed = self._pages_needed(self._waiting[0][1])
             if promised + needed > self._cache.num_available:
@@ -149,6 +150,20 @@ class Engine:
         )
         sequence.enter(self._cache, length=self._length, mask_id=self._mask_id)
         return sequence
+
+    def _promised(self) -> int:
+        """Pages that samples in flight may still need."""
+        return sum(self._pages_needed(s.request) - len(s.pages) for s in self._active)
+
+    def _pack(self, round_: Round, able: list[Sequence], drafts: list[list[State]]) -> None:
+        packer = Packer(
+            round_=round_,
+            cache=self._cache,
+            mask_id=self._mask_id,
+            spare_pages=max(0, self._cache.num_available - self._promised()),
+        )
+        for sequence, states in zip(able, drafts, strict=True):
+            packer.add(sequence, states)
 
     def _draft(self, round_: Round, able: list[Sequence]) -> tuple[list[list[State]], float]:
         """Drafted states of each sequence, and the mass that they promise together."""
@@ -178,6 +193,7 @@ class Engine:
             start=sequence.block * self._length,
             key=sequence.request.key,
             budget=budget,
+            look_through=self._settings.look_through,
         )
 
     def _evaluate(self, round_: Round) -> Conditionals | None:
@@ -196,16 +212,18 @@ class Engine:
 
     def _walk(self, round_: Round, found: Conditionals) -> int:
         """Every sample follows its own path; returns accepted drafts."""
-        pairs = [(entry, index) for entry in round_.entries for index in entry.indices]
+        entries = round_.entries
+        keys = [[signed(e.sequence.request.key)] * len(e.states) for e in entries]
         phi = transitions(
             found,
-            states=torch.tensor([index for _, index in pairs]),
-            starts=torch.tensor([e.sequence.block * self._length for e, _ in pairs]),
-            keys=torch.tensor([signed(e.sequence.request.key) for e, _ in pairs]),
+            states=torch.tensor([index for e in entries for index in e.indices]),
+            starts=torch.tensor([start for e in entries for start in e.starts()]),
+            keys=torch.tensor([key for part in keys for key in part]),
             rule=self._settings.rule,
         )
-        first, accepted, lasts = 0, 0, []
-        for entry in round_.entries:
+        first, going = 0, []
+        accepted = 0
+        for entry in entries:
             step = walk(
                 entry.states,
                 phi,
@@ -213,26 +231,36 @@ class Engine:
                 start=entry.sequence.block * self._length,
                 mask_id=self._mask_id,
                 limits=entry.sequence.limits,
+                openings=entry.openings,
             )
             first += len(entry.states)
             accepted += step.accepted
-            sequence = entry.sequence
-            sequence.trajectory.commits += step.commits
-            sequence.trajectory.cost.accepted += step.accepted
-            sequence.root, sequence.end = step.root, step.end
-            lasts.append(entry.indices[step.last])
-        self._move_on(round_.entries, found, lasts)
+            if self._move_on(entry, step):
+                going.append((entry.sequence, entry.indices[step.last]))
+        self._keep_stale(found, going)
         return accepted
 
-    def _move_on(self, entries: list[Entry], found: Conditionals, lasts: list[int]) -> None:
-        """Full blocks open the next one; the others keep stale conditionals for drafting."""
-        going = []
-        for entry, last in zip(entries, lasts, strict=True):
-            sequence = entry.sequence
-            if sequence.end is None and not (sequence.root == self._mask_id).any():
-                sequence.finish_block(self._cache, mask_id=self._mask_id)
-            elif sequence.end is None:
-                going.append((sequence, last))
+    def _move_on(self, entry: Entry, step: Walk) -> bool:
+        """Leave a sample where its walk ended; whether it goes on inside a block."""
+        sequence = entry.sequence
+        sequence.trajectory.commits += step.commits
+        sequence.trajectory.cost.accepted += step.accepted
+        crossed = None if step.crossed is None else step.crossed.tobytes()
+        for name, page in entry.looked.items():
+            if name == crossed:
+                sequence.cross(page)
+            else:
+                self._cache.release([page])
+        sequence.root, sequence.end = step.root, step.end
+        if step.end is not None:
+            return False
+        if not (step.root == self._mask_id).any():
+            sequence.finish_block(self._cache, mask_id=self._mask_id)
+            return False
+        return True
+
+    def _keep_stale(self, found: Conditionals, going: list[tuple[Sequence, int]]) -> None:
+        """Stale conditionals of the last accepted states, for drafting."""
         if self._drafter is None or not going:
             return
         kept = stale_of(found, [last for _, last in going])

@@ -33,6 +33,7 @@ def profile_drafter(target: Target, drafter: Drafter) -> float:
     length = target.spec.block_length
     stale = Stale(
         log_probs=np.full((length, STALE_TOP), -3.5, np.float16),
+        doubts=np.full(length, 1.25, np.float16),
         tokens=np.tile(np.arange(STALE_TOP), (length, 1)),
         masked=np.ones(length, bool),
     )

@@ -52,6 +52,11 @@ class Sequence:
         self._acquire(cache, self.root, is_prompt=False)
         self._open(length=length, mask_id=mask_id)
 
+    def cross(self, page: int) -> None:
+        """The walk went through a full block whose page is held and written already."""
+        self.pages.append(page)
+        self.block, self.stale = len(self.pages), None
+
     def _acquire(self, cache: PrefixCache, state: State, *, is_prompt: bool) -> None:
         parent = self.pages[-1] if self.pages else NO_PAGE
         page, is_new = cache.acquire(parent, state.tobytes())

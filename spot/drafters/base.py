@@ -13,17 +13,20 @@ from spot.targets.base import State
 
 STALE_TOP = 32
 LOG_FLOOR = -60.0
+DOUBT_FLOOR = -40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
     """Conditionals of the last evaluated state of a sequence, one commit older than its root.
 
-    Rows of committed positions are unspecified. Log-probabilities are rounded to fp16 and floored,
-    in training and in use alike.
+    Rows of committed positions are unspecified. All values are rounded to fp16, in training and in
+    use alike. ``doubts`` is the log of minus the best log-probability: where a target is sure, it
+    keeps an order that the log-probability itself loses in fp16.
     """
 
-    log_probs: NDArray[np.float16]  # [L, K], descending, untempered
+    log_probs: NDArray[np.float16]  # [L, K], descending, untempered, floored
+    doubts: NDArray[np.float16]  # [L]
     tokens: NDArray[np.int64]  # [L, K]
     masked: NDArray[np.bool_]  # [L], masked in the state they were computed at
 
@@ -37,6 +40,7 @@ class DraftRequest:
     start: int  # absolute position of the block
     key: int  # sample key
     budget: int  # at most this many drafts
+    look_through: bool = False  # whether full states are of use (with the next block's opening)
 
 
 class Drafts(NamedTuple):

@@ -50,18 +50,20 @@ class SpotDrafter:
         masked = torch.from_numpy(roots == self._mask_id)
         log_probs = torch.from_numpy(np.stack([r.stale.log_probs for r in requests])).float()
         tokens = torch.from_numpy(np.stack([r.stale.tokens for r in requests]))
-        shared = stale_features(log_probs, masked)
+        doubts = torch.from_numpy(np.stack([r.stale.doubts for r in requests])).float()
+        shared = stale_features(log_probs, doubts, masked)
 
         def scorer(owner: Ints, taken: Flags, depth: Ints) -> Floats:
             index, flags = torch.from_numpy(owner), torch.from_numpy(taken)
-            features = with_path(shared[index], taken=flags, depth=torch.from_numpy(depth))
-            log_q: Tensor = self._model(features, masked=masked[index], taken=flags)
+            depths, at_root = torch.from_numpy(depth), masked[index]
+            features = with_path(shared[index], masked=at_root, taken=flags, depth=depths)
+            log_q: Tensor = self._model(features, masked=at_root, taken=flags)
             return np.asarray(log_q.exp().numpy(), np.float32)
 
         return grow(
             scorer,
             roots=roots,
-            num_masked=masked.sum(1).numpy(),
+            max_depth=masked.sum(1).numpy() - np.array([not r.look_through for r in requests]),
             hypotheses=self._hypotheses(requests, log_probs, tokens, masked),
             budgets=np.array([r.budget for r in requests]),
             gamma=self._gamma,

@@ -118,7 +118,7 @@ def grow(
     scorer: Scorer,
     *,
     roots: Ints,
-    num_masked: Ints,
+    max_depth: Ints,
     hypotheses: Hypotheses,
     budgets: Ints,
     gamma: float,
@@ -128,8 +128,8 @@ def grow(
     Args:
         scorer: the order law, called once per level for all sequences.
         roots: [B, L].
-        num_masked: masked positions of each root, [B]; a full state yields no commit of its own
-            and is not drafted.
+        max_depth: most commits beyond each root, [B]. A full state yields no commit of its own: it
+            is of use only to a decoder that looks through to the next block.
         hypotheses: token hypotheses.
         budgets: nodes per sequence, [B].
         gamma: mass floor; 0 switches it off.
@@ -137,7 +137,7 @@ def grow(
     level = _roots(roots)
     kept = level.pick(np.empty(0, np.intp))
     while True:
-        level = level.pick(np.flatnonzero(level.depth + 1 < num_masked[level.owner]))
+        level = level.pick(np.flatnonzero(level.depth < max_depth[level.owner]))
         if not len(level):
             break
         q = scorer(level.owner, level.taken, level.depth)

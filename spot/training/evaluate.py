@@ -35,8 +35,8 @@ def accuracy_by_depth(model: OrderModel, trajectories: Trajectories) -> list[Acc
                 continue
             features, masked, taken, label = inputs(trajectories, examples)
             guess = model(features, masked=masked, taken=taken).argmax(-1)
-            top = torch.from_numpy(trajectories.log_probs[examples.root][..., 0]).float()
-            stale = top.masked_fill(~masked | taken, -torch.inf).argmax(-1)
+            doubts = torch.from_numpy(trajectories.doubts[examples.root]).float()
+            stale = doubts.masked_fill(~masked | taken, torch.inf).argmin(-1)
             hits += [int((guess == label).sum()), int((stale == label).sum())]
             total += len(label)
         share = hits / max(total, 1)

@@ -45,7 +45,9 @@ def inputs(trajectories: Trajectories, examples: Examples) -> tuple[Tensor, Tens
     masked = torch.from_numpy(trajectories.masked[examples.root])
     taken = torch.from_numpy(examples.taken)
     depth = torch.from_numpy(examples.depth)
-    features = with_path(stale_features(log_probs, masked), taken=taken, depth=depth)
+    doubts = torch.from_numpy(trajectories.doubts[examples.root]).float()
+    shared = stale_features(log_probs, doubts, masked)
+    features = with_path(shared, masked=masked, taken=taken, depth=depth)
     return features, masked, taken, torch.from_numpy(examples.label)
 
 

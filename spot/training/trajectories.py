@@ -24,6 +24,7 @@ class Root(NamedTuple):
 
     masked: NDArray[np.bool_]  # [L]
     log_probs: NDArray[np.float16]  # [L, K], of the state one commit before
+    doubts: NDArray[np.float16]  # [L], likewise
 
 
 class Recorder:
@@ -37,7 +38,7 @@ class Recorder:
         """No drafts."""
         for request in requests:
             masked = request.root == self._mask_id
-            root = Root(masked, request.stale.log_probs)
+            root = Root(masked, request.stale.log_probs, request.stale.doubts)
             self._roots[request.key, request.start].append(root)
         return [no_drafts(len(request.root)) for request in requests]
 
@@ -56,6 +57,7 @@ class Trajectories:
     """
 
     log_probs: NDArray[np.float16]  # [M, L, K]
+    doubts: NDArray[np.float16]  # [M, L]
     masked: NDArray[np.bool_]  # [M, L]
     block: NDArray[np.int64]  # [M]
     step: NDArray[np.int64]  # [M]
@@ -80,6 +82,7 @@ class Trajectories:
         roots = keep[self.block]
         return Trajectories(
             log_probs=self.log_probs[roots],
+            doubts=self.doubts[roots],
             masked=self.masked[roots],
             block=self.block[roots],
             step=self.step[roots],
@@ -113,6 +116,7 @@ def assemble(
             numbers.append(number)
     return Trajectories(
         log_probs=np.stack([r.log_probs for r in roots]),
+        doubts=np.stack([r.doubts for r in roots]),
         masked=np.stack([r.masked for r in roots]),
         block=np.array(block, np.int64),
         step=np.array(step, np.int64),

@@ -13,6 +13,7 @@ from spot.drafters.checkpoint import OrderModelShape
 from spot.drafters.order_model import OrderModel
 from spot.drafters.spot import SpotDrafter
 from spot.limits import Limits
+from spot.targets.base import State
 from spot.targets.sdar import SdarTarget
 from spot.trajectory import Decoded
 from spot.transition import Rule
@@ -64,7 +65,7 @@ def test_draft_free_decoding_costs_one_forward_per_commit(twin: SdarTarget) -> N
 class Hostile:
     """Proposes whatever a seed says: noise, nothing, duplicates, changed and full states."""
 
-    def __init__(self, seed: int, *, honest: ReferenceDecoder | None = None) -> None:
+    def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
 
     def propose(self, requests: list[DraftRequest]) -> list[Drafts]:
@@ -75,7 +76,7 @@ class Hostile:
         states = np.stack([self._state(request.root) for _ in range(num)] or [request.root])
         return Drafts(states, np.ones(len(states), np.float32), np.ones(len(states), np.int64))
 
-    def _state(self, root: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def _state(self, root: State) -> State:
         state = root.copy()
         kind = self._rng.integers(0, 4)
         if kind == 0:  # fill some masked positions

@@ -115,7 +115,9 @@ def test_the_specification_comes_from_the_directory(twin_path: Path) -> None:
 def _edited(source: Path, copy: Path, **changes: object) -> Path:
     shutil.copytree(source, copy)
     config = json.loads((copy / "config.json").read_text()) | changes
-    (copy / "config.json").write_text(json.dumps({k: v for k, v in config.items() if v is not None}))
+    (copy / "config.json").write_text(
+        json.dumps({k: v for k, v in config.items() if v is not None})
+    )
     return copy
 
 

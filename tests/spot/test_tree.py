@@ -42,7 +42,7 @@ def _grow(law: Law, hypotheses: Hypotheses, budgets: list[int], gamma: float = 0
     return grow(
         law,
         roots=np.full((num, LENGTH), -1),
-        num_masked=np.full(num, LENGTH),
+        max_depth=np.full(num, LENGTH - 1),
         hypotheses=hypotheses,
         budgets=np.array(budgets),
         gamma=gamma,

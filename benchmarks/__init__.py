@@ -1,0 +1,1 @@
+"""Measurements on the machine at hand: ratios within one run, since machines are noisy."""
