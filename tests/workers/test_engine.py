@@ -1,0 +1,235 @@
+"""The batched engine against the reference decoder, on a random target."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import workers.rounds
+from spot.decoder import ReferenceDecoder, Sample
+from spot.drafters.checkpoint import OrderModelShape
+from spot.drafters.order_model import OrderModel
+from spot.drafters.spot import SpotDrafter
+from spot.limits import Limits
+from spot.targets.sdar import SdarTarget
+from spot.trajectory import Decoded
+from spot.transition import Rule
+from tests.twins import BLOCK_LENGTH, MASK_ID, PAD_ID, STOP_ID, write_sdar_twin
+from workers.budget import AutoBudget, BudgetPolicy, FixedBudget, Floats, ForwardCost
+from workers.engine import Engine, EngineSettings
+from workers.samples import SampleRequest, SampleResult
+
+L = BLOCK_LENGTH
+LENGTHS = (1, L - 1, L, L + 1, 3 * L + 2)
+GREEDY, SAMPLED = Rule(), Rule(temperature=1.0, top_p=0.9)
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> SdarTarget:
+    torch.set_num_threads(1)
+    return SdarTarget(write_sdar_twin(Path(tmp_path_factory.mktemp("twin"))))
+
+
+def _limits(request: SampleRequest) -> Limits:
+    return Limits(
+        prompt_tokens=len(request.prompt_ids),
+        max_tokens=request.max_tokens,
+        stop_ids=frozenset({STOP_ID, PAD_ID}),
+    )
+
+
+def _requests(*, samples: int = 1, max_tokens: int = 14) -> list[SampleRequest]:
+    rng = np.random.default_rng(5)
+    prompts = [tuple(int(i) for i in rng.integers(0, 256, n)) for n in LENGTHS]
+    return [
+        SampleRequest(
+            shard=row % 2,
+            row=row,
+            sample=sample,
+            prompt_ids=prompt,
+            key=100 * row + sample,
+            max_tokens=max_tokens,
+        )
+        for row, prompt in enumerate(prompts)
+        for sample in range(samples)
+    ]
+
+
+def _drafter(rule: Rule) -> SpotDrafter:
+    torch.manual_seed(0)
+    shape = OrderModelShape(width=16, layers=1, heads=2, feedforward=16)
+    return SpotDrafter(OrderModel(shape).eval(), rule=rule, mask_id=MASK_ID)
+
+
+def _engine(
+    target: SdarTarget,
+    *,
+    rule: Rule = GREEDY,
+    batch: int = 3,
+    num_pages: int = 80,
+    budget: BudgetPolicy | None = None,
+    look_through: bool = True,
+) -> Engine:
+    settings = EngineSettings(
+        rule=rule, batch=batch, num_pages=num_pages, traced=True, look_through=look_through
+    )
+    return Engine(
+        target,
+        settings=settings,
+        limits=_limits,
+        drafter=None if budget is None else _drafter(rule),
+        budget=budget or FixedBudget(0),
+    )
+
+
+def _finish(engine: Engine) -> dict[tuple[int, int], SampleResult]:
+    """Run to the end, checking every invariant after each round."""
+    results = []
+    while engine.has_work():
+        results += engine.step()
+        engine.check()
+    return {(r.request.row, r.request.sample): r for r in results}
+
+
+def _decode(engine: Engine, requests: list[SampleRequest]) -> dict[tuple[int, int], SampleResult]:
+    for request in requests:
+        engine.add(request)
+    return _finish(engine)
+
+
+def _reference(target: SdarTarget, request: SampleRequest, rule: Rule) -> Decoded:
+    sample = Sample(prompt_ids=request.prompt_ids, key=request.key, limits=_limits(request))
+    return ReferenceDecoder(target, rule=rule).decode(sample)
+
+
+def _assert_equal(result: SampleResult, decoded: Decoded) -> None:
+    commits = decoded.trajectory.commits
+    assert result.trace is not None
+    assert result.token_ids == decoded.token_ids
+    assert result.finish_reason == decoded.finish_reason
+    assert result.trace.positions == tuple(c.position for c in commits)
+    assert result.trace.tokens == tuple(c.token for c in commits)
+    assert result.trace.confidences == tuple(c.confidence for c in commits)
+    assert result.trace.log_probabilities == tuple(c.log_probability for c in commits)
+
+
+class Whimsical(FixedBudget):
+    """Another budget every round, and another share of it taken."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self._rng = np.random.default_rng(1)
+
+    def ask(self, num_roots: int, num_units: int) -> int:
+        return int(self._rng.integers(0, 9))
+
+    def choose(self, masses: list[Floats], *, num_units: int) -> list[int]:
+        return [int(self._rng.integers(0, len(m) + 1)) for m in masses]
+
+
+def _eager() -> AutoBudget:
+    """An automatic budget that believes forwards to be free."""
+    return AutoBudget(cost=ForwardCost(np.array([1.0, 64.0]), np.ones(2)), draft_seconds=0.0)
+
+
+@pytest.mark.parametrize("rule", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize(
+    ("batch", "budget"),
+    [(1, FixedBudget(5)), (3, None), (3, FixedBudget(20)), (8, Whimsical()), (8, _eager())],
+    ids=["1-5", "3-0", "3-20", "8-whimsical", "8-auto"],
+)
+def test_the_engine_equals_the_reference_commit_by_commit(
+    target: SdarTarget, rule: Rule, batch: int, budget: BudgetPolicy | None
+) -> None:
+    requests = _requests(samples=2)
+    results = _decode(_engine(target, rule=rule, batch=batch, budget=budget), requests)
+    for request in requests:
+        _assert_equal(results[request.row, request.sample], _reference(target, request, rule))
+
+
+def test_drafts_look_through_to_the_next_block_without_changing_anything(
+    target: SdarTarget,
+) -> None:
+    requests = _requests(max_tokens=40)
+    with_it = _decode(_engine(target, budget=FixedBudget(60)), requests)
+    without = _decode(_engine(target, budget=FixedBudget(60), look_through=False), requests)
+    for request in requests:
+        _assert_equal(with_it[request.row, 0], _reference(target, request, GREEDY))
+    assert sum(r.nfe for r in with_it.values()) < sum(r.nfe for r in without.values())
+
+
+def test_all_pages_are_given_back(target: SdarTarget) -> None:
+    engine = _engine(target, budget=FixedBudget(8))
+    _decode(engine, _requests(samples=2))
+    engine.check()
+    assert engine.num_active == engine.num_waiting == 0
+
+
+def test_equal_states_of_several_samples_are_evaluated_once(target: SdarTarget) -> None:
+    one, three = _engine(target), _engine(target)
+    _decode(one, [r for r in _requests() if r.row == 4])
+    _decode(three, [r for r in _requests(samples=3) if r.row == 4])
+    assert three.counters()["positions"] == one.counters()["positions"]
+
+
+def test_samples_share_the_pages_of_their_prompt(target: SdarTarget) -> None:
+    engine = _engine(target, rule=SAMPLED)
+    results = _decode(engine, [r for r in _requests(samples=3) if r.row == 4])
+    assert engine.counters()["page_hits"] >= 2 * 3
+    assert sorted(r.nfe_prefill for r in results.values()) == [0, 0, 1]
+
+
+def test_few_pages_only_slow_the_batch_down(target: SdarTarget) -> None:
+    requests = _requests(samples=2)
+    engine = _engine(target, batch=8, num_pages=7, budget=FixedBudget(8))
+    results = _decode(engine, requests)
+    for request in requests:
+        _assert_equal(results[request.row, request.sample], _reference(target, request, GREEDY))
+
+
+def test_a_sample_that_never_fits_is_refused(target: SdarTarget) -> None:
+    with pytest.raises(ValueError, match="more prefix pages than there are"):
+        _engine(target, num_pages=4).add(_requests()[4])
+
+
+def test_a_long_prompt_enters_in_several_rounds(
+    target: SdarTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers.rounds, "MAX_WRITES", 1)
+    request = _requests()[4]
+    result = _decode(_engine(target), [request])[4, 0]
+    _assert_equal(result, _reference(target, request, GREEDY))
+    assert result.nfe_prefill == 3
+
+
+def test_an_aborted_shard_leaves_the_others_alone(target: SdarTarget) -> None:
+    engine = _engine(target, batch=8, budget=FixedBudget(4))
+    for request in _requests():
+        engine.add(request)
+    for _ in range(3):
+        engine.step()
+    engine.abort(0)
+    engine.check()
+    results = _finish(engine)
+    assert {row for row, _ in results} <= {1, 3}
+    for request in _requests():
+        if (request.row, 0) in results:
+            _assert_equal(results[request.row, 0], _reference(target, request, GREEDY))
+
+
+def test_pages_that_an_aborted_sample_owed_are_written_by_another(
+    target: SdarTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers.rounds, "MAX_WRITES", 1)
+    first = _requests()[4]
+    second = SampleRequest(
+        shard=1, row=9, sample=0, prompt_ids=first.prompt_ids, key=7, max_tokens=14
+    )
+    engine = _engine(target)
+    engine.add(first)
+    engine.add(second)
+    engine.step()
+    engine.abort(first.shard)
+    engine.check()
+    _assert_equal(_finish(engine)[9, 0], _reference(target, second, GREEDY))
