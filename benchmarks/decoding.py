@@ -31,7 +31,7 @@ Budget = int | Literal["auto"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One measured setting; ``wall_ratio`` is against budget 0 at the same batch, above 1 faster."""
+    """One measured setting; ``wall_ratio`` above 1 is faster than budget 0 at the same batch."""
 
     temperature: float
     batch: int

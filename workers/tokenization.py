@@ -61,8 +61,8 @@ class Tokenization:
             return None
         kept = text[: min(found)]
         low, high = 0, len(token_ids)
-        while low < high:  # fewest tokens whose text reaches the cut
+        while low < high:  # fewest tokens whose text reaches the cut, the last character whole
             middle = (low + high) // 2
-            enough = len(self.decode(token_ids[:middle])) >= len(kept)
+            enough = self.decode(token_ids[:middle]).startswith(kept)
             low, high = (low, middle) if enough else (middle + 1, high)
         return kept, low

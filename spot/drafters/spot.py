@@ -16,6 +16,7 @@ from spot.drafters.order_model import OrderModel, load_order_model
 from spot.drafters.tree import Flags, Floats, Hypotheses, Ints, grow
 from spot.noise import gumbel
 from spot.transition import Rule, kept
+from spot.verification import signed
 
 HEDGE_BELOW = 0.6
 
@@ -86,7 +87,7 @@ class SpotDrafter:
     ) -> tuple[Tensor, Tensor]:
         """The draw that the stale conditionals make with the target's own noise, [B, L, 1]."""
         sequence, position = masked.nonzero(as_tuple=True)
-        keys = torch.tensor([r.key for r in requests])[sequence]
+        keys = torch.tensor([signed(r.key) for r in requests])[sequence]
         starts = torch.tensor([r.start for r in requests])[sequence]
         rows, ids = log_probs[sequence, position], tokens[sequence, position]
         noise = gumbel(keys, starts + position, ids)

@@ -152,7 +152,7 @@ def test_a_record_written_with_the_last_breath_counts(job: StoredJob) -> None:
         job.commit(shard)
         return [Gone(worker=worker, reason="death", message="killed")]
 
-    # Every worker dies; if storage were looked at later, each shard's only attempt would be used up.
+    # Every worker dies; if storage were looked at later, the only attempt would be used up.
     loop = make_loop(job, FakePool(on_start=join, on_assign=react), attempts=1)
     loop.run()
     assert loop.seal is not None
