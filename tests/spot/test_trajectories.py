@@ -12,8 +12,8 @@ from spot.limits import Limits
 from spot.targets.base import State, Unit, evaluate
 from spot.targets.sdar import SdarTarget
 from spot.training.trajectories import Recorder, Root, Trajectories, assemble, examples_at
-from spot.transition import Rule
 from spot.trajectory import Commit, Decoded
+from spot.transition import Rule
 from tests.twins import BLOCK_LENGTH as L
 from tests.twins import MASK_ID
 
