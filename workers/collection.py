@@ -49,7 +49,7 @@ class Collector:
                 roots = self._recorder.take(result.request.key)
                 samples.append((result.request.row, roots, list(result.trace.positions)))
         samples.sort()
-        if samples:
+        if any(roots for _, roots, _ in samples):  # a sample of one commit a block has none
             partial = path.with_name(f".{path.name}.partial")
             assemble(samples, length=self.block_length).save(partial)
             partial.replace(path)

@@ -97,4 +97,4 @@ def test_the_only_open_position_is_always_guessed_right() -> None:
 
 def test_mean_accuracy_weighs_depths_by_their_examples() -> None:
     rows = [Accuracy(0, 30, 1.0, 0.5), Accuracy(1, 10, 0.0, 0.1), Accuracy(2, 0, 0.0, 0.0)]
-    assert mean_accuracy(rows) == (pytest.approx(0.75), pytest.approx(0.4))
+    assert list(mean_accuracy(rows)) == pytest.approx([0.75, 0.4])
