@@ -14,6 +14,8 @@ def stale_of(conditionals: Conditionals, states: list[int]) -> list[Stale]:
         conditionals: of all evaluated states.
         states: indices into them.
     """
+    if not states:
+        return []
     row_of = conditionals.row_of[states]
     masked = row_of >= 0
     rows = row_of[masked]

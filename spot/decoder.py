@@ -2,6 +2,7 @@
 
 Without a drafter it is draft-free decoding, which defines the output; with one it is the paper's
 section 4. Read it top to bottom: open a block, evaluate root and drafts in one forward, walk.
+Full drafts are dropped here: looking through to the next block is the engine's business.
 """
 
 from dataclasses import dataclass
@@ -11,12 +12,21 @@ import torch
 
 from spot.attention import KVPages
 from spot.conditionals import stale_of
-from spot.drafters.base import Drafter, DraftRequest, Stale
+from spot.drafters.base import Drafter, DraftRequest, Drafts, Stale, no_drafts
 from spot.limits import Ending, Limits, ending
-from spot.targets.base import State, Target, Unit, evaluate
+from spot.rejection import rejection
+from spot.targets.base import Conditionals, State, Target, Unit, evaluate
 from spot.trajectory import Decoded, Trajectory
 from spot.transition import Rule
-from spot.verification import signed, transitions, walk
+from spot.verification import (
+    Stepper,
+    VerifierName,
+    coupled,
+    greedy,
+    signed,
+    transitions,
+    walk,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +50,15 @@ class ReferenceDecoder:
     """Decodes one sample at a time."""
 
     def __init__(
-        self, target: Target, *, rule: Rule, drafter: Drafter | None = None, budget: int = 0
+        self,
+        target: Target,
+        *,
+        rule: Rule,
+        drafter: Drafter | None = None,
+        budget: int = 0,
+        verifier: VerifierName = "coupled",
     ) -> None:
-        self._target, self._rule = target, rule
+        self._target, self._rule, self._verifier = target, rule, verifier
         self._drafter, self._budget = drafter, budget
 
     def decode(self, sample: Sample) -> Decoded:
@@ -83,9 +99,11 @@ class ReferenceDecoder:
         """Rounds until the block is full or the sample is done; returns its last state."""
         start, mask_id = block * len(root), self._target.spec.mask_id
         stale: Stale | None = None
+        step, before = 0, len(trajectory.moves)
         end = ending(root, start=start, mask_id=mask_id, limits=sample.limits)
         while end is None and (root == mask_id).any():
-            states = [root, *self._drafts(sample, root, stale, start)]
+            drafts = self._drafts(sample, root, stale, start, step)
+            states = [root, *drafts.states]
             units = [Unit(state=s, start=start, pages=tuple(range(block))) for s in states]
             found = evaluate(self._target, units + pending, pages, num_states=len(units))
             cost = trajectory.cost
@@ -93,24 +111,50 @@ class ReferenceDecoder:
             cost.drafted += len(states) - 1
             cost.positions += (len(units) + len(pending)) * len(root)
             pending = []
-            phi = transitions(
-                found,
-                states=torch.arange(len(states)),
-                starts=torch.full((len(states),), start),
-                keys=torch.full((len(states),), signed(sample.key)),
-                rule=self._rule,
-            )
-            step = walk(states, phi, first=0, start=start, mask_id=mask_id, limits=sample.limits)
-            trajectory.commits += step.commits
-            cost.accepted += step.accepted
-            root, end, stale = step.root, step.end, stale_of(found, [step.last])[0]
+            stepper = self._stepper(found, sample, drafts, start, step)
+            made = walk(states, stepper, start=start, mask_id=mask_id, limits=sample.limits)
+            trajectory.moves += made.moves
+            cost.accepted += made.accepted
+            step = len(trajectory.moves) - before
+            root, end, stale = made.root, made.end, stale_of(found, [made.last])[0]
         return root, end
 
-    def _drafts(self, sample: Sample, root: State, stale: Stale | None, start: int) -> list[State]:
+    def _drafts(
+        self, sample: Sample, root: State, stale: Stale | None, start: int, step: int
+    ) -> Drafts:
         if self._drafter is None or stale is None or self._budget == 0:
-            return []
+            return no_drafts(len(root))
         request = DraftRequest(
-            root=root, stale=stale, start=start, key=sample.key, budget=self._budget
+            root=root, stale=stale, start=start, key=sample.key, budget=self._budget, step=step
         )
-        proposed = self._drafter.propose([request])[0].states
-        return [s for s in proposed if (s == self._target.spec.mask_id).any()]
+        drafts = self._drafter.propose([request])[0]
+        usable = (drafts.states == self._target.spec.mask_id).any(-1)
+        return drafts._replace(states=drafts.states[usable])
+
+    def _stepper(
+        self, found: Conditionals, sample: Sample, drafts: Drafts, start: int, step: int
+    ) -> Stepper:
+        """What the verifier does at each evaluated state."""
+        num = len(drafts.states) + 1
+        phi = transitions(
+            found,
+            states=torch.arange(num),
+            starts=torch.full((num,), start),
+            keys=torch.full((num,), signed(sample.key)),
+            rule=self._rule,
+        )
+        if self._verifier == "greedy":
+            return greedy(phi, 0)
+        if self._verifier != "rejection":
+            return coupled(phi, 0)
+        return rejection(
+            found,
+            phi,
+            first=0,
+            states=range(num),
+            proposals=drafts.proposals,
+            start=start,
+            step=step,
+            key=sample.key,
+            rule=self._rule,
+        )

@@ -3,7 +3,8 @@
 Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) in torch int64
 arithmetic, so that every device computes the same words. Nothing here keeps a state.
 
-Streams: 0 commits, 1 acceptance tests, 2 residual draws, 3 draft draws.
+Streams: 0 commits, 1 acceptance tests, 2 residual draws, 3 draft draws. Streams 1 to 3 always carry
+the step: keyed by position alone, rejection sampling would be biased.
 
 Legend: R rows, C counters of a row, V tokens.
 """
@@ -11,7 +12,7 @@ Legend: R rows, C counters of a row, V tokens.
 import torch
 from torch import Tensor
 
-COMMITS = 0
+COMMITS, ACCEPTANCE, RESIDUAL, DRAFTS = 0, 1, 2, 3
 _ROUNDS = 10
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -62,12 +63,25 @@ def gumbel(
     Returns:
         fp64 [R, C].
     """
+    return _gumbel(uniform(keys, positions, tokens, step=step, stream=stream))
+
+
+def uniform(keys: Tensor, positions: Tensor, tokens: Tensor, *, step: int, stream: int) -> Tensor:
+    """Uniform noise in (0, 1) of given tokens; arguments and shapes as of ``gumbel``."""
     low, high = (keys & _WORD)[:, None], ((keys >> 32) & _WORD)[:, None]
     fixed = torch.tensor(step, device=keys.device), torch.tensor(stream, device=keys.device)
     words = philox((tokens >> 2, positions[:, None].expand_as(tokens), *fixed), (low, high))
     chosen = torch.stack(torch.broadcast_tensors(*words), dim=-1)
     r = chosen.gather(-1, (tokens & 3)[..., None])[..., 0]
-    u = (r.double() + 0.5) * 2.0**-32
+    return _unit(r)
+
+
+def _unit(r: Tensor) -> Tensor:
+    """32-bit words into (0, 1)."""
+    return (r.double() + 0.5) * 2.0**-32
+
+
+def _gumbel(u: Tensor) -> Tensor:
     return -torch.log(-torch.log1p(-u))
 
 
@@ -78,5 +92,4 @@ def gumbel_rows(keys: Tensor, positions: Tensor, *, vocab_size: int) -> Tensor:
     zero = torch.zeros_like(quads)
     words = philox((quads, positions[:, None], zero, zero + COMMITS), (low, high))
     r = torch.stack(torch.broadcast_tensors(*words), dim=-1).flatten(1)[:, :vocab_size]
-    u = (r.double() + 0.5) * 2.0**-32
-    return -torch.log(-torch.log1p(-u))
+    return _gumbel(_unit(r))

@@ -1,4 +1,4 @@
-"""What decoding one sample leaves: its commits in order, its output, and what it cost."""
+"""What decoding one sample leaves: its transitions in order, its output, and what it cost."""
 
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -15,6 +15,10 @@ class Commit(NamedTuple):
     log_probability: float  # of the token, untempered, natural log
 
 
+Move = tuple[Commit, ...]
+"""One transition: the commits that it makes together, by position; a single one when strict."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Cost:
     """Counters of a sample; see design "Counting"."""
@@ -26,6 +30,7 @@ class Cost:
     drafted: int = 0
     accepted: int = 0
     positions: int = 0  # positions computed, prefill and stores included
+    tied: int = 0  # transitions that a tie break settled
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,13 +38,23 @@ class Trajectory:
     """A sample's whole trajectory; a fixed function of target, prompt, parameters and key."""
 
     prompt_tokens: int
-    commits: list[Commit] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
     cost: Cost = field(default_factory=Cost)
 
     @property
     def transitions(self) -> int:
-        """Commits made, which is the draft-free number of forwards."""
-        return len(self.commits)
+        """Transitions made, which is the draft-free number of forwards."""
+        return len(self.moves)
+
+    @property
+    def commits(self) -> list[Commit]:
+        """All commits in order."""
+        return [commit for move in self.moves for commit in move]
+
+    @property
+    def steps(self) -> list[int]:
+        """The number of the transition that made each commit."""
+        return [step for step, move in enumerate(self.moves) for _ in move]
 
     def output(self, ending: Ending) -> tuple[int, ...]:
         """The output token ids, stop id excluded."""

@@ -3,11 +3,19 @@
 A draft is accepted if and only if it equals the target's own successor of an accepted state. The
 walk goes by state, not by edge, so merged and graph-shaped drafts need nothing special.
 
-Legend: S states, E (sample, state) pairs, L positions, V vocabulary.
+Verifiers (paper section 4.3):
+
+* *coupled*: the successor is Phi, a fixed function of the state under the sample's noise. Exact.
+* *uncoupled*: the same walk; only the drafter's token hypotheses ignore the noise. Exact.
+* *greedy*: a draft that holds the best token is accepted as if the temperature were 0; the target
+  draws only where no draft does. Lossy above temperature 0.
+* *rejection*: accept-residual sampling along a chain (``spot.rejection``). Exact in law.
+
+Legend: S states, E (sample, state) pairs, C commits, L positions, V vocabulary.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +23,41 @@ from torch import Tensor
 
 from spot.limits import Ending, Limits, ending
 from spot.targets.base import Conditionals, State
-from spot.trajectory import Commit
-from spot.transition import Rule, draw, select
+from spot.trajectory import Commit, Move
+from spot.transition import Rule, draw, select, tied
+
+VerifierName = Literal["coupled", "uncoupled", "greedy", "rejection"]
 
 
 class Transitions(NamedTuple):
-    """Phi of (sample, state) pairs; everything a walk and a trace need."""
+    """Phi of (sample, state) pairs; everything a walk and a trace need.
 
-    position: NDArray[np.int64]  # [E], index into the block
-    token: NDArray[np.int64]  # [E]
-    confidence: NDArray[np.float32]  # [E], of the chosen position
-    log_probability: NDArray[np.float32]  # [E], of the chosen token, untempered
+    The commits of pair ``e`` are those from ``first[e]`` to ``first[e + 1]``, by position.
+    """
+
+    first: NDArray[np.int64]  # [E + 1]
+    position: NDArray[np.int64]  # [C], absolute
+    token: NDArray[np.int64]  # [C]
+    confidence: NDArray[np.float32]  # [C], of the position
+    log_probability: NDArray[np.float32]  # [C], of the token, untempered
+    best: NDArray[np.int64]  # [C], the token at temperature 0
+    tied: NDArray[np.bool_]  # [E]
+
+    def move(self, pair: int) -> Move:
+        """What pair ``pair`` commits."""
+        places = range(self.first[pair], self.first[pair + 1])
+        return tuple(self._commit(c, self.token, self.log_probability) for c in places)
+
+    def greedy_move(self, pair: int) -> Move:
+        """The same positions with their best tokens."""
+        places = range(self.first[pair], self.first[pair + 1])
+        return tuple(self._commit(c, self.best, self.confidence) for c in places)
+
+    def _commit(
+        self, c: int, token: NDArray[np.int64], log_probability: NDArray[np.float32]
+    ) -> Commit:
+        confidence = float(self.confidence[c])
+        return Commit(int(self.position[c]), int(token[c]), confidence, float(log_probability[c]))
 
 
 def transitions(
@@ -40,56 +72,93 @@ def transitions(
         keys: sample keys, int64 [E].
         rule: the transition rule.
     """
-    position = select(conditionals.dense_confidence()[states])
-    row = conditionals.row_of[states].gather(1, position[:, None])[:, 0]
-    best, conf = conditionals.token[row], conditionals.confidence[row]
+    conf = conditionals.dense_confidence()
+    chosen = select(conf, rule)[states]
+    pair, position = chosen.nonzero(as_tuple=True)
+    row = conditionals.row_of[states[pair], position]
+    best, best_log = conditionals.token[row], conditionals.confidence[row]
+    absolute = starts[pair] + position
     if rule.temperature == 0.0:
-        token, log_prob = best, conf
+        token, log_prob = best, best_log
     else:
         logits = conditionals.logits[row]
-        token = draw(logits, keys=keys, positions=starts + position, rule=rule)
+        token = draw(logits, keys=keys[pair], positions=absolute, rule=rule)
         drop = logits.gather(1, token[:, None]) - logits.gather(1, best[:, None])
-        log_prob = conf + drop[:, 0]
-    columns = (x.cpu().numpy() for x in (position, token, conf, log_prob))
-    return Transitions(*columns)
+        log_prob = best_log + drop[:, 0]
+    counts = chosen.sum(-1).cpu().numpy()
+    return Transitions(
+        first=np.concatenate([[0], np.cumsum(counts)]),
+        position=absolute.cpu().numpy(),
+        token=token.cpu().numpy(),
+        confidence=best_log.cpu().numpy(),
+        log_probability=log_prob.cpu().numpy(),
+        best=best.cpu().numpy(),
+        tied=tied(conf, rule)[states].cpu().numpy(),
+    )
+
+
+class Step(NamedTuple):
+    """What a verifier says at a state.
+
+    ``move`` is made if the state it leads to was evaluated or nothing else is offered; otherwise
+    ``instead`` is made, and the walk ends there.
+    """
+
+    move: Move
+    instead: Move | None = None
+
+
+Stepper = Callable[[int], Step]
+"""The step at a state, given the state's index in its walk."""
+
+
+def coupled(phi: Transitions, first: int) -> Stepper:
+    """The target's own transition; the pairs of the walk's states begin at index ``first``."""
+    return lambda index: Step(phi.move(first + index))
+
+
+def greedy(phi: Transitions, first: int) -> Stepper:
+    """The best tokens where a draft holds them, a draw where none does."""
+    return lambda index: Step(phi.greedy_move(first + index), phi.move(first + index))
 
 
 class Walk(NamedTuple):
     """Where a round leaves a sample."""
 
-    root: State  # the next root: one commit younger than the last accepted state
+    root: State  # the next root: one transition younger than the last accepted state
     last: int  # the last accepted state; its conditionals are the next round's stale ones
-    commits: list[Commit]
+    moves: list[Move]
+    path: list[int]  # the states that made them, in order
     end: Ending | None
     crossed: State | None = None  # the full block that the walk went through, if it did
+    moves_behind: int = 0  # of the moves, those in the next block, if it was crossed
 
     @property
     def accepted(self) -> int:
-        """Drafts accepted: every commit but the last led to an evaluated state."""
-        return len(self.commits) - 1
+        """Drafts accepted: every move but the last led to an evaluated state."""
+        return len(self.moves) - 1
 
 
 def walk(
     states: list[State],
-    phi: Transitions,
+    stepper: Stepper,
     *,
-    first: int,
     start: int,
     mask_id: int,
     limits: Limits,
     openings: Mapping[bytes, int] | None = None,
 ) -> Walk:
-    """Follow Phi from the root through the evaluated states, by state.
+    """Follow the target from the root through the evaluated states, by state.
 
     Args:
         states: root first, then drafts; duplicates are harmless.
-        phi: transitions; those of these states begin at index ``first``.
-        first: see ``phi``.
+        stepper: what the verifier does at each state.
         start: absolute position of the block.
         mask_id: the mask.
         limits: the sample's limits.
         openings: of drafted full states, by their bytes: where in ``states`` the next block's
-            opening behind them stands. Passing from one to the other is a move, not a commit.
+            opening behind them stands. Passing from one to the other is a move of the walk, not a
+            transition.
     """
     openings = openings or {}
     behind = set(openings.values())
@@ -98,29 +167,33 @@ def walk(
         for i, s in reversed(list(enumerate(states)))
         if i not in behind and (s == mask_id).any()
     }
-    commits: list[Commit] = []
-    at, crossed = 0, None
+    moves: list[Move] = []
+    path: list[int] = []
+    at, crossed, in_block = 0, None, 0
     while True:
-        e = first + at
-        position, token = int(phi.position[e]), int(phi.token[e])
-        after = successor(states[at], position, token)
-        commits.append(
-            Commit(start + position, token, float(phi.confidence[e]), float(phi.log_probability[e]))
-        )
-        end = ending(after, start=start, mask_id=mask_id, limits=limits)
+        step = stepper(at)
+        move, after = step.move, successor(states[at], step.move, start=start)
         name = after.tobytes()
-        following = None if end is not None or crossed is not None else index_of.get(name)
-        if end is None and crossed is None and name in openings:
-            following, crossed, start = openings[name], after, start + len(after)
-        if following is None:
-            return Walk(after, at, commits, end, crossed)
-        at = following
+        evaluated = crossed is None and (name in index_of or name in openings)
+        if step.instead is not None and not evaluated:
+            move, after = step.instead, successor(states[at], step.instead, start=start)
+        moves.append(move)
+        path.append(at)
+        in_block += 1
+        end = ending(after, start=start, mask_id=mask_id, limits=limits)
+        if end is not None or not evaluated:
+            return Walk(after, at, moves, path, end, crossed, 0 if crossed is None else in_block)
+        if name in index_of:
+            at = index_of[name]
+        else:
+            at, crossed, start, in_block = openings[name], after, start + len(after), 0
 
 
-def successor(state: State, position: int, token: int) -> State:
-    """``x (+) (s, v)``: the state with one more commit."""
+def successor(state: State, move: Move, *, start: int) -> State:
+    """``x (+) move``: the state with one more transition."""
     after = state.copy()
-    after[position] = token
+    for commit in move:
+        after[commit.position - start] = commit.token
     return after
 
 

@@ -10,34 +10,69 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 
 from spot.conditionals import stale_of
-from spot.drafters.base import Drafter, DraftRequest
+from spot.drafters.base import Drafter, DraftRequest, Drafts, Stale, no_drafts
 from spot.limits import Limits
-from spot.targets.base import Conditionals, State, Target, evaluate
+from spot.rejection import rejection
+from spot.targets.base import Conditionals, Target, evaluate
 from spot.trajectory import Trajectory
 from spot.transition import Rule
-from spot.verification import Walk, signed, transitions, walk
+from spot.verification import (
+    Stepper,
+    Transitions,
+    VerifierName,
+    Walk,
+    coupled,
+    greedy,
+    signed,
+    transitions,
+    walk,
+)
 from workers.budget import BudgetPolicy
 from workers.prefix_cache import PrefixCache
-from workers.rounds import Entry, Packer, Round, ready, take_stores
+from workers.rounds import Entry, FullDrafts, Packer, Round, ready, take_stores
 from workers.samples import SampleRequest, SampleResult
 from workers.sequence import Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """What the engine needs to know beside its parts."""
+    """What the engine needs to know beside its parts.
+
+    Raises:
+        ValueError: the parts do not go together.
+    """
 
     rule: Rule
     batch: int
     num_pages: int
     traced: bool = False
-    look_through: bool = True  # draft over the block boundary
+    verifier: VerifierName = "coupled"
+    full_drafts: FullDrafts = "look_through"
+    fused_store: bool = True  # a block's store shares the forward with the next block's opening
+    padded: bool = False  # every drafted forward has 1 + budget units, whatever was drafted
     max_drafts_per_forward: int = 512
+
+    def __post_init__(self) -> None:
+        if self.full_drafts == "look_through" and not self.fused_store:
+            raise ValueError("drafts look through to the next block only with fused stores")
+        if self.verifier == "rejection" and self.rule.name != "strict":
+            raise ValueError("rejection sampling is defined for the strict rule only")
+
+
+class Observer(Protocol):
+    """Looks on while samples are decoded: collection, calibration, diagnostics."""
+
+    def walked(self, entry: Entry, made: Walk, fresh: Stale) -> None:
+        """A sample's walk, before the sample moves on.
+
+        ``fresh`` are the conditionals of the last accepted state.
+        """
 
 
 class Engine:
@@ -51,10 +86,12 @@ class Engine:
         limits: Callable[[SampleRequest], Limits],
         drafter: Drafter | None = None,
         budget: BudgetPolicy,
+        observer: Observer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._target, self._settings, self._limits = target, settings, limits
         self._drafter, self._budget, self._clock = drafter, budget, clock
+        self._observer = observer
         self._cache = PrefixCache(settings.num_pages)
         self._pages = target.new_pages(settings.num_pages)
         self._length, self._mask_id = target.spec.block_length, target.spec.mask_id
@@ -115,8 +152,9 @@ class Engine:
         if not self._active:
             return []
         round_ = Round()
-        take_stores(round_, self._active, length=self._length)
-        able = ready(round_, self._active, self._cache)
+        fused = self._settings.fused_store
+        take_stores(round_, self._active, length=self._length, fused=fused)
+        able = ready(round_, self._active, self._cache, fused=fused)
         drafts, mass = self._draft(round_, able)
         self._pack(round_, able, drafts)
         found = self._evaluate(round_)
@@ -155,45 +193,49 @@ class Engine:
         """Pages that samples in flight may still need."""
         return sum(self._pages_needed(s.request) - len(s.pages) for s in self._active)
 
-    def _pack(self, round_: Round, able: list[Sequence], drafts: list[list[State]]) -> None:
+    def _pack(self, round_: Round, able: list[Sequence], drafts: list[Drafts]) -> None:
         packer = Packer(
             round_=round_,
             cache=self._cache,
             mask_id=self._mask_id,
+            full_drafts=self._settings.full_drafts,
             spare_pages=max(0, self._cache.num_available - self._promised()),
         )
-        for sequence, states in zip(able, drafts, strict=True):
-            packer.add(sequence, states)
+        pad_to = 1 + self._asked if self._settings.padded else 0
+        for sequence, drafted in zip(able, drafts, strict=True):
+            packer.add(sequence, drafted, pad_to=0 if sequence.stale is None else pad_to)
 
-    def _draft(self, round_: Round, able: list[Sequence]) -> tuple[list[list[State]], float]:
+    def _draft(self, round_: Round, able: list[Sequence]) -> tuple[list[Drafts], float]:
         """Drafted states of each sequence, and the mass that they promise together."""
-        nothing: list[list[State]] = [[] for _ in able]
+        drafts = [no_drafts(self._length) for _ in able]
+        self._asked = 0
         willing = [i for i, s in enumerate(able) if s.stale is not None]
         num_units = len(able) + len(round_.stores)
         if self._drafter is None or not willing:
-            return nothing, 0.0
-        room = self._settings.max_drafts_per_forward // len(willing)
-        budget = min(room, self._budget.ask(len(willing), num_units))
-        if budget == 0:
-            return nothing, 0.0
+            return drafts, 0.0
+        room = max(1, self._settings.max_drafts_per_forward // len(willing))
+        self._asked = min(room, self._budget.ask(len(willing), num_units))
+        if self._asked == 0:
+            return drafts, 0.0
         began = self._clock()
-        proposed = self._drafter.propose([self._request(able[i], budget) for i in willing])
+        proposed = self._drafter.propose([self._request(able[i]) for i in willing])
         self._budget.observe_drafting(self._clock() - began)
         masses = [p.masses.astype(np.float64) for p in proposed]
         counts = self._budget.choose(masses, num_units=num_units)
-        for i, drafts, count in zip(willing, proposed, counts, strict=True):
-            nothing[i] = list(drafts.states[:count])
-        return nothing, float(sum(m[:n].sum() for m, n in zip(masses, counts, strict=True)))
+        for i, all_drafts, count in zip(willing, proposed, counts, strict=True):
+            drafts[i] = all_drafts._replace(states=all_drafts.states[:count])
+        return drafts, float(sum(m[:n].sum() for m, n in zip(masses, counts, strict=True)))
 
-    def _request(self, sequence: Sequence, budget: int) -> DraftRequest:
+    def _request(self, sequence: Sequence) -> DraftRequest:
         assert sequence.stale is not None, "no stale conditionals when a block opens"
         return DraftRequest(
             root=sequence.root,
             stale=sequence.stale,
             start=sequence.block * self._length,
             key=sequence.request.key,
-            budget=budget,
-            look_through=self._settings.look_through,
+            budget=self._asked,
+            step=sequence.step,
+            full_states=self._settings.full_drafts != "drop",
         )
 
     def _evaluate(self, round_: Round) -> Conditionals | None:
@@ -201,7 +243,7 @@ class Engine:
         self._seconds = -self._clock()
         found = None
         if round_.states:
-            units = round_.states + round_.stores
+            units = round_.states + round_.stores + round_.padding
             found = evaluate(self._target, units, self._pages, num_states=len(round_.states))
         else:
             self._target.hidden(round_.stores, self._pages)
@@ -221,51 +263,98 @@ class Engine:
             keys=torch.tensor([key for part in keys for key in part]),
             rule=self._settings.rule,
         )
-        first, going = 0, []
-        accepted = 0
+        first, accepted = 0, 0
+        walks: list[Walk] = []
         for entry in entries:
-            step = walk(
-                entry.states,
-                phi,
-                first=first,
-                start=entry.sequence.block * self._length,
-                mask_id=self._mask_id,
-                limits=entry.sequence.limits,
-                openings=entry.openings,
-            )
+            walks.append(self._follow(entry, found, phi, first))
             first += len(entry.states)
-            accepted += step.accepted
-            if self._move_on(entry, step):
-                going.append((entry.sequence, entry.indices[step.last]))
-        self._keep_stale(found, going)
+            accepted += walks[-1].accepted
+        fresh = self._fresh(found, entries, walks)
+        for entry, made, stale in zip(entries, walks, fresh, strict=True):
+            if self._observer is not None:
+                assert stale is not None, "an observer is shown everything"
+                self._observer.walked(entry, made, stale)
+            self._move_on(entry, made, stale)
         return accepted
 
-    def _move_on(self, entry: Entry, step: Walk) -> bool:
-        """Leave a sample where its walk ended; whether it goes on inside a block."""
+    def _follow(self, entry: Entry, found: Conditionals, phi: Transitions, first: int) -> Walk:
         sequence = entry.sequence
-        sequence.trajectory.commits += step.commits
-        sequence.trajectory.cost.accepted += step.accepted
-        crossed = None if step.crossed is None else step.crossed.tobytes()
-        for name, page in entry.looked.items():
+        made = walk(
+            entry.states,
+            self._stepper(entry, found, phi, first),
+            start=sequence.block * self._length,
+            mask_id=self._mask_id,
+            limits=sequence.limits,
+            openings=entry.openings,
+        )
+        sequence.trajectory.cost.tied += int(phi.tied[[first + i for i in made.path]].sum())
+        return made
+
+    def _stepper(self, entry: Entry, found: Conditionals, phi: Transitions, first: int) -> Stepper:
+        """What the verifier does at each of a sample's states."""
+        if self._settings.verifier == "greedy":
+            return greedy(phi, first)
+        if self._settings.verifier != "rejection":
+            return coupled(phi, first)
+        sequence = entry.sequence
+        return rejection(
+            found,
+            phi,
+            first=first,
+            states=entry.indices,
+            proposals=entry.drafts.proposals,
+            start=sequence.block * self._length,
+            step=sequence.step,
+            key=sequence.request.key,
+            rule=self._settings.rule,
+        )
+
+    def _fresh(
+        self, found: Conditionals, entries: list[Entry], walks: list[Walk]
+    ) -> list[Stale | None]:
+        """Conditionals of the last accepted states, where a drafter or an observer wants them."""
+        wanted = [
+            self._observer is not None or (self._drafter is not None and self._goes_on(w))
+            for w in walks
+        ]
+        ends = zip(entries, walks, wanted, strict=True)
+        kept = iter(stale_of(found, [e.indices[w.last] for e, w, want in ends if want]))
+        return [next(kept) if want else None for want in wanted]
+
+    def _goes_on(self, made: Walk) -> bool:
+        """Whether the sample goes on inside a block."""
+        return made.end is None and bool((made.root == self._mask_id).any())
+
+    def _move_on(self, entry: Entry, made: Walk, stale: Stale | None) -> None:
+        """Leave a sample where its walk ended."""
+        sequence = entry.sequence
+        sequence.trajectory.moves += made.moves
+        sequence.trajectory.cost.accepted += made.accepted
+        sequence.step += len(made.moves)
+        page = self._settle(entry, made)
+        sequence.root, sequence.end = made.root, made.end
+        if self._goes_on(made):
+            sequence.stale = stale
+        elif made.end is None:
+            sequence.finish_block(self._cache, mask_id=self._mask_id, page=page)
+
+    def _settle(self, entry: Entry, made: Walk) -> int | None:
+        """Keep the page of an accepted full draft, give the others back.
+
+        A page behind which the walk has gone on joins the prefix here; one that holds the new root
+        is returned.
+        """
+        kept = None
+        crossed = None if made.crossed is None else made.crossed.tobytes()
+        for name, page in entry.stored.items():
             if name == crossed:
-                sequence.cross(page)
+                entry.sequence.cross(page)
+                entry.sequence.step = made.moves_behind
+            elif crossed is None and made.end is None and name == made.root.tobytes():
+                kept = page
             else:
                 self._cache.release([page])
-        sequence.root, sequence.end = step.root, step.end
-        if step.end is not None:
-            return False
-        if not (step.root == self._mask_id).any():
-            sequence.finish_block(self._cache, mask_id=self._mask_id)
-            return False
-        return True
-
-    def _keep_stale(self, found: Conditionals, going: list[tuple[Sequence, int]]) -> None:
-        """Stale conditionals of the last accepted states, for drafting."""
-        if self._drafter is None or not going:
-            return
-        kept = stale_of(found, [last for _, last in going])
-        for (sequence, _), stale in zip(going, kept, strict=True):
-            sequence.stale = stale
+        return kept
 
     def _observe(self, round_: Round, *, mass: float, accepted: int) -> None:
         self._counts["forwards"] += 1

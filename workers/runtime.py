@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from manifests.job import Decode, JobSpec
 from manifests.staged import StagedRow
 from spot.drafters.base import Drafter
-from spot.drafters.spot import SpotDrafter
+from spot.drafters.spot import SpotDrafter, SpotOptions
 from spot.limits import Limits
 from spot.numerics import set_threads
 from spot.targets.registry import load_target
@@ -100,7 +100,7 @@ def load_runtime(job: JobSpec) -> Runtime:
             job.drafter.path,
             rule=rule_of(job.decode),
             mask_id=target.spec.mask_id,
-            gamma=job.decode.gamma,
+            options=SpotOptions(gamma=job.decode.gamma),
         )
     budget = _budget(job, target, drafter)
     engine = make_engine(job, target, drafter=drafter, budget=budget)

@@ -73,6 +73,8 @@ class SampleResult:
     drafted: int
     accepted: int
     positions: int
+    tied: int
+    """Transitions that a tie break settled."""
     wall_s: float
     """From admission to finish."""
     queue_s: float

@@ -36,6 +36,7 @@ class Sequence:
     block: int = 0
     root: State = field(default_factory=lambda: np.empty(0, np.int64))
     stale: Stale | None = None
+    step: int = 0  # transitions made in the block
     pages: list[int] = field(default_factory=list)
     writes: list[PageWrite] = field(default_factory=list)
     end: Ending | None = None
@@ -46,10 +47,19 @@ class Sequence:
             self._acquire(cache, self.prompt[block * length :][:length], is_prompt=True)
         self._open(length=length, mask_id=mask_id)
 
-    def finish_block(self, cache: PrefixCache, *, mask_id: int) -> None:
-        """The root is full: its page joins the prefix and the next block opens."""
+    def finish_block(self, cache: PrefixCache, *, mask_id: int, page: int | None = None) -> None:
+        """The root is full: its page joins the prefix and the next block opens.
+
+        Args:
+            cache: the pages.
+            mask_id: the mask.
+            page: the root's page, if it is held and written already.
+        """
         length = len(self.root)
-        self._acquire(cache, self.root, is_prompt=False)
+        if page is None:
+            self._acquire(cache, self.root, is_prompt=False)
+        else:
+            self.pages.append(page)
         self._open(length=length, mask_id=mask_id)
 
     def cross(self, page: int) -> None:
@@ -67,7 +77,7 @@ class Sequence:
         self.pages.append(page)
 
     def _open(self, *, length: int, mask_id: int) -> None:
-        self.block, self.stale = len(self.pages), None
+        self.block, self.stale, self.step = len(self.pages), None, 0
         start = self.block * length
         self.root = open_block(self.prompt, start, length=length, mask_id=mask_id)
 
@@ -93,6 +103,7 @@ class Sequence:
             drafted=cost.drafted,
             accepted=cost.accepted,
             positions=cost.positions,
+            tied=cost.tied,
             wall_s=now - self.admitted,
             queue_s=self.admitted - self.arrived,
             trace=commit_trace(self.trajectory) if traced else None,
@@ -105,7 +116,7 @@ def commit_trace(trajectory: Trajectory) -> CommitTrace:
     return CommitTrace(
         positions=tuple(c.position for c in commits),
         tokens=tuple(c.token for c in commits),
-        steps=tuple(range(len(commits))),
+        steps=tuple(trajectory.steps),
         log_probabilities=tuple(c.log_probability for c in commits),
         confidences=tuple(c.confidence for c in commits),
     )

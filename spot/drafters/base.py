@@ -40,7 +40,20 @@ class DraftRequest:
     start: int  # absolute position of the block
     key: int  # sample key
     budget: int  # at most this many drafts
-    look_through: bool = False  # whether full states are of use (with the next block's opening)
+    step: int = 0  # transitions made in the block before the root
+    full_states: bool = False  # whether a full state is of use
+
+
+class Proposal(NamedTuple):
+    """How a link of a chain was drawn: from a law over (position, token) pairs.
+
+    ``law[s, k]`` is the probability that the link would have been (s, tokens[s, k]).
+    """
+
+    position: int  # in the block
+    token: int
+    tokens: NDArray[np.int64]  # [L, K]
+    law: NDArray[np.float64]  # [L, K]
 
 
 class Drafts(NamedTuple):
@@ -48,7 +61,8 @@ class Drafts(NamedTuple):
 
     states: State  # int64 [D, L]
     masses: NDArray[np.float32]  # [D], probability that the state is reached
-    depths: NDArray[np.int64]  # [D], commits beyond the root
+    depths: NDArray[np.int64]  # [D], transitions beyond the root
+    proposals: tuple[Proposal, ...] = ()  # of a sampled chain: how each state was drawn
 
 
 class Drafter(Protocol):

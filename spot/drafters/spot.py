@@ -1,9 +1,11 @@
 """SPOT: the order model proposes where, stale conditionals propose what, a tree combines them.
 
 Token hypotheses: at temperature 0 the stale best token, and the runner-up where the best has less
-than 0.6; above 0 the coupled stale draw, weighted by how likely it is to survive.
+than 0.6; above 0 the coupled stale draw, weighted by how likely it is to survive (paper section
+4.2; the ablations are those of its table 17).
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +13,25 @@ import torch
 from torch import Tensor
 
 from spot.drafters.base import DraftRequest, Drafts
+from spot.drafters.batch import RequestBatch, stack
 from spot.drafters.features import stale_features, with_path
+from spot.drafters.hypotheses import candidates
 from spot.drafters.order_model import OrderModel, load_order_model
-from spot.drafters.tree import Flags, Floats, Hypotheses, Ints, grow
-from spot.noise import gumbel
-from spot.transition import Rule, kept
-from spot.verification import signed
+from spot.drafters.tree import Flags, Floats, Hypotheses, Ints, Scorer, expand_positions, grow
+from spot.transition import Rule
 
 HEDGE_BELOW = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotOptions:
+    """The recipe; each part can be switched off for comparison."""
+
+    gamma: float = 0.0  # mass floor
+    hedge_below: float = HEDGE_BELOW  # a second token where the first has less; 0 switches it off
+    merged: bool = True  # equal states are one node
+    chain: bool = False  # only the heaviest child of each node
+    coupled: bool = True  # above temperature 0, share the target's noise
 
 
 class SpotDrafter:
@@ -30,74 +43,50 @@ class SpotDrafter:
         *,
         rule: Rule,
         mask_id: int,
-        gamma: float = 0.0,
         survival: tuple[float, float] = (0.0, 1.0),
+        options: SpotOptions | None = None,
     ) -> None:
         self._model, self._rule, self._mask_id = model, rule, mask_id
-        self._gamma, self._survival = gamma, survival
+        self._survival, self._options = survival, options or SpotOptions()
 
     @classmethod
     def load(
-        cls, path: str | Path, *, rule: Rule, mask_id: int, gamma: float = 0.0
+        cls, path: str | Path, *, rule: Rule, mask_id: int, options: SpotOptions | None = None
     ) -> "SpotDrafter":
         """From a drafter directory."""
         model, config = load_order_model(path)
-        return cls(model, rule=rule, mask_id=mask_id, gamma=gamma, survival=config.survival)
+        return cls(model, rule=rule, mask_id=mask_id, survival=config.survival, options=options)
 
     @torch.inference_mode()
     def propose(self, requests: list[DraftRequest]) -> list[Drafts]:
         """One tree per request; see ``Drafter.propose``."""
-        roots = np.stack([r.root for r in requests])
-        masked = torch.from_numpy(roots == self._mask_id)
-        log_probs = torch.from_numpy(np.stack([r.stale.log_probs for r in requests])).float()
-        tokens = torch.from_numpy(np.stack([r.stale.tokens for r in requests]))
-        doubts = torch.from_numpy(np.stack([r.stale.doubts for r in requests])).float()
-        shared = stale_features(log_probs, doubts, masked)
+        batch, options = stack(requests, mask_id=self._mask_id), self._options
+        expand = expand_positions(
+            self._scorer(batch), self._hypotheses(batch), branching=1 if options.chain else None
+        )
+        bounds = batch.bounds(gamma=options.gamma, merged=options.merged)
+        return grow(expand, roots=batch.roots, masked=batch.masked.numpy(), bounds=bounds)
 
-        def scorer(owner: Ints, taken: Flags, depth: Ints) -> Floats:
+    def _scorer(self, batch: RequestBatch) -> Scorer:
+        shared = stale_features(batch.log_probs, batch.doubts, batch.masked)
+
+        def score(owner: Ints, taken: Flags, depth: Ints) -> Floats:
             index, flags = torch.from_numpy(owner), torch.from_numpy(taken)
-            depths, at_root = torch.from_numpy(depth), masked[index]
+            depths, at_root = torch.from_numpy(depth), batch.masked[index]
             features = with_path(shared[index], masked=at_root, taken=flags, depth=depths)
             log_q: Tensor = self._model(features, masked=at_root, taken=flags)
             return np.asarray(log_q.exp().numpy(), np.float32)
 
-        return grow(
-            scorer,
-            roots=roots,
-            max_depth=masked.sum(1).numpy() - np.array([not r.look_through for r in requests]),
-            hypotheses=self._hypotheses(requests, log_probs, tokens, masked),
-            budgets=np.array([r.budget for r in requests]),
-            gamma=self._gamma,
-        )
+        return score
 
-    def _hypotheses(
-        self, requests: list[DraftRequest], log_probs: Tensor, tokens: Tensor, masked: Tensor
-    ) -> Hypotheses:
-        if self._rule.temperature == 0.0:
-            two = log_probs[..., :2].exp()
-            two[..., 1].masked_fill_(two[..., 0] >= HEDGE_BELOW, 0.0)
-            chosen, mass = tokens[..., :2], two
-        else:
-            chosen, mass = self._coupled_draw(requests, log_probs, tokens, masked)
-        mass = mass.masked_fill(~masked[..., None], 0.0)
-        return Hypotheses(tokens=chosen.numpy(), masses=mass.numpy())
-
-    def _coupled_draw(
-        self, requests: list[DraftRequest], log_probs: Tensor, tokens: Tensor, masked: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The draw that the stale conditionals make with the target's own noise, [B, L, 1]."""
-        sequence, position = masked.nonzero(as_tuple=True)
-        keys = torch.tensor([signed(r.key) for r in requests])[sequence]
-        starts = torch.tensor([r.start for r in requests])[sequence]
-        rows, ids = log_probs[sequence, position], tokens[sequence, position]
-        noise = gumbel(keys, starts + position, ids)
-        perturbed = rows.double() / self._rule.temperature + noise
-        perturbed = perturbed.masked_fill(~kept(rows, self._rule), -torch.inf)
-        top = perturbed.topk(2, dim=-1)
-        margin = (top.values[:, 0] - top.values[:, 1]).clamp(max=50.0).float()
-        offset, slope = self._survival
-        chosen = torch.zeros_like(tokens[..., :1])
-        mass = torch.zeros_like(log_probs[..., :1])
-        chosen[sequence, position, 0] = ids.gather(1, top.indices[:, :1])[:, 0]
-        mass[sequence, position, 0] = torch.sigmoid(offset + slope * margin)
-        return chosen, mass
+    def _hypotheses(self, batch: RequestBatch) -> Hypotheses:
+        found = candidates(batch, rule=self._rule, coupled=self._options.coupled, count=2)
+        mass = found.probabilities.clone()
+        if self._rule.temperature > 0.0:
+            mass[..., 1] = 0.0
+            if self._options.coupled:
+                offset, slope = self._survival
+                mass[..., 0] = torch.sigmoid(offset + slope * found.margin)
+        mass[..., 1].masked_fill_(mass[..., 0] >= self._options.hedge_below, 0.0)
+        mass = mass.masked_fill(~batch.masked[..., None], 0.0)
+        return Hypotheses(tokens=found.tokens.numpy(), masses=mass.numpy())

@@ -39,7 +39,7 @@ class Nodes:
     taken: Flags  # [N, L]
     states: Ints  # [N, L]
     mass: Floats  # [N]
-    depth: Ints  # [N]
+    depth: Ints  # [N], transitions beyond the root
     code: NDArray[np.uint64]  # [N], order-free hash of the set of commits
 
     def pick(self, index: NDArray[np.intp]) -> "Nodes":
@@ -50,12 +50,99 @@ class Nodes:
         return len(self.owner)
 
 
-def _join(a: Nodes, b: Nodes) -> Nodes:
+# Children of a level whose mass exceeds their sequence's floor [B]; no node of a level is full.
+Expander = Callable[[Nodes, Floats], Nodes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What limits the trees."""
+
+    budgets: Ints  # [B], nodes per sequence
+    full_states: Flags  # [B], whether a full state is of use
+    gamma: float = 0.0  # mass floor; 0 switches it off
+    merged: bool = True  # equal states are one node; a path tree keeps them apart
+
+
+def join(a: Nodes, b: Nodes) -> Nodes:
+    """Both."""
     return Nodes(**{n: np.concatenate([getattr(a, n), getattr(b, n)]) for n in Nodes.__slots__})
 
 
-def _codes(shape: tuple[int, int]) -> NDArray[np.uint64]:
+def codes(shape: tuple[int, int]) -> NDArray[np.uint64]:
+    """A random word per (position, hypothesis); a set's code is the sum of its members'."""
     return np.random.default_rng(0).integers(0, 2**63, shape, dtype=np.uint64)
+
+
+def expand_positions(
+    scorer: Scorer, hypotheses: Hypotheses, *, branching: int | None = None
+) -> Expander:
+    """Children by one commit each: mass of the parent, times order law, times token factor.
+
+    Args:
+        scorer: the order law, called once per level for all sequences.
+        hypotheses: token hypotheses.
+        branching: keep only so many children of a node; 1 makes a chain.
+    """
+    words = codes(hypotheses.masses.shape[1:])
+
+    def expand(level: Nodes, floors: Floats) -> Nodes:
+        q = scorer(level.owner, level.taken, level.depth)
+        mass = level.mass[:, None, None] * q[:, :, None] * hypotheses.masses[level.owner]
+        if branching is not None:
+            mass = _heaviest(mass, branching)
+        parent, position, which = np.nonzero(mass > floors[level.owner][:, None, None])
+        child = level.pick(parent)
+        each = np.arange(len(parent))
+        child.taken = child.taken.copy()
+        child.taken[each, position] = True
+        child.states = child.states.copy()
+        child.states[each, position] = hypotheses.tokens[child.owner, position, which]
+        child.mass = mass[parent, position, which]
+        child.depth = child.depth + 1
+        child.code = child.code + words[position, which]
+        return child
+
+    return expand
+
+
+def _heaviest(mass: Floats, count: int) -> Floats:
+    """Each node's ``count`` heaviest children [N, L, Y]; the others get no mass."""
+    flat = mass.reshape(len(mass), -1)
+    best = np.argsort(-flat, axis=1, kind="stable")[:, :count]
+    kept = np.zeros_like(flat)
+    np.put_along_axis(kept, best, np.take_along_axis(flat, best, axis=1), axis=1)
+    return kept.reshape(mass.shape)
+
+
+def grow(expand: Expander, *, roots: Ints, masked: Flags, bounds: Bounds) -> list[Drafts]:
+    """Grow one tree per sequence.
+
+    Args:
+        expand: children of a level.
+        roots: [B, L].
+        masked: masked at the root, [B, L].
+        bounds: budgets, floors, and whether equal states merge.
+    """
+    room = masked.sum(1)
+    level = _roots(roots)
+    kept = level.pick(np.empty(0, np.intp))
+    while True:
+        level = level.pick(np.flatnonzero(level.taken.sum(1) < room[level.owner]))
+        if not len(level):
+            break
+        fresh = expand(level, _floors(kept, bounds))
+        usable = (fresh.taken.sum(1) < room[fresh.owner]) | bounds.full_states[fresh.owner]
+        fresh = fresh.pick(np.flatnonzero(usable))
+        if bounds.merged:
+            fresh = _merge(fresh)
+        if not len(fresh):
+            break
+        depth = fresh.depth[0]
+        kept = join(kept, fresh)
+        kept = _best(_merge(kept) if bounds.merged else kept, bounds.budgets)
+        level = kept.pick(np.flatnonzero(kept.depth == depth))
+    return [_drafts(kept.pick(np.flatnonzero(kept.owner == b))) for b in range(len(roots))]
 
 
 def _roots(roots: Ints) -> Nodes:
@@ -68,21 +155,6 @@ def _roots(roots: Ints) -> Nodes:
         depth=np.zeros(num, np.int64),
         code=np.zeros(num, np.uint64),
     )
-
-
-def _children(level: Nodes, mass: Floats, *, floor: Floats, hypotheses: Hypotheses) -> Nodes:
-    """All children whose mass passes their sequence's floor."""
-    parent, position, which = np.nonzero(mass > floor[level.owner][:, None, None])
-    child = level.pick(parent)
-    each = np.arange(len(parent))
-    child.taken = child.taken.copy()
-    child.taken[each, position] = True
-    child.states = child.states.copy()
-    child.states[each, position] = hypotheses.tokens[child.owner, position, which]
-    child.mass = mass[parent, position, which]
-    child.depth = child.depth + 1
-    child.code = child.code + _codes(mass.shape[1:])[position, which]
-    return child
 
 
 def _merge(nodes: Nodes) -> Nodes:
@@ -102,53 +174,17 @@ def _best(nodes: Nodes, budgets: Ints) -> Nodes:
     return nodes.pick(order[rank < budgets[owner]])
 
 
-def _floors(kept: Nodes, budgets: Ints, gamma: float) -> Floats:
+def _floors(kept: Nodes, bounds: Bounds) -> Floats:
     """Mass that a new node must exceed: gamma, and the lightest kept node of a full tree."""
-    floors = np.full(len(budgets), np.nextafter(np.float32(gamma), np.float32(-1)), np.float32)
-    floors = np.maximum(floors, 0)
+    budgets = bounds.budgets
+    gamma = np.nextafter(np.float32(bounds.gamma), np.float32(-1))
+    floors = np.full(len(budgets), max(gamma, np.float32(0)), np.float32)
     counts = np.bincount(kept.owner, minlength=len(budgets))
     lightest = np.full(len(budgets), np.inf, np.float32)
     np.minimum.at(lightest, kept.owner, kept.mass)
     full = counts >= budgets
     floors[full] = np.maximum(floors[full], lightest[full])
     return floors
-
-
-def grow(
-    scorer: Scorer,
-    *,
-    roots: Ints,
-    max_depth: Ints,
-    hypotheses: Hypotheses,
-    budgets: Ints,
-    gamma: float,
-) -> list[Drafts]:
-    """Grow one tree per sequence.
-
-    Args:
-        scorer: the order law, called once per level for all sequences.
-        roots: [B, L].
-        max_depth: most commits beyond each root, [B]. A full state yields no commit of its own: it
-            is of use only to a decoder that looks through to the next block.
-        hypotheses: token hypotheses.
-        budgets: nodes per sequence, [B].
-        gamma: mass floor; 0 switches it off.
-    """
-    level = _roots(roots)
-    kept = level.pick(np.empty(0, np.intp))
-    while True:
-        level = level.pick(np.flatnonzero(level.depth < max_depth[level.owner]))
-        if not len(level):
-            break
-        q = scorer(level.owner, level.taken, level.depth)
-        mass = level.mass[:, None, None] * q[:, :, None] * hypotheses.masses[level.owner]
-        floor = _floors(kept, budgets, gamma)
-        fresh = _merge(_children(level, mass, floor=floor, hypotheses=hypotheses))
-        if not len(fresh):
-            break
-        kept = _best(_join(kept, fresh), budgets)
-        level = kept.pick(np.flatnonzero(kept.depth == fresh.depth[0]))
-    return [_drafts(kept.pick(np.flatnonzero(kept.owner == b))) for b in range(len(roots))]
 
 
 def _drafts(nodes: Nodes) -> Drafts:

@@ -9,7 +9,7 @@ from spot.conditionals import stale_of
 from spot.drafters.base import STALE_TOP, DraftRequest, Drafts, Stale
 from spot.drafters.checkpoint import OrderModelShape
 from spot.drafters.order_model import OrderModel
-from spot.drafters.spot import SpotDrafter
+from spot.drafters.spot import SpotDrafter, SpotOptions
 from spot.targets.base import Conditionals
 from spot.transition import Rule, confidence, draw
 from spot.verification import signed
@@ -38,12 +38,12 @@ def _request(
     committed: tuple[int, ...] = (),
     key: int = 7,
     budget: int = ALL,
-    look_through: bool = False,
+    full_states: bool = False,
 ) -> DraftRequest:
     root = np.full(LENGTH, MASK_ID, np.int64)
     root[list(committed)] = 1
     return DraftRequest(
-        root=root, stale=stale, start=START, key=key, budget=budget, look_through=look_through
+        root=root, stale=stale, start=START, key=key, budget=budget, full_states=full_states
     )
 
 
@@ -146,17 +146,19 @@ def test_committed_positions_are_never_changed(model: OrderModel, temperature: f
     assert (states[:, [0, 3]] == 1).all()
 
 
-@pytest.mark.parametrize("look_through", [False, True])
-def test_full_blocks_are_drafted_only_for_those_who_look_through(
-    model: OrderModel, look_through: bool
+@pytest.mark.parametrize("full_states", [False, True])
+def test_full_blocks_are_drafted_only_where_they_are_of_use(
+    model: OrderModel, full_states: bool
 ) -> None:
-    request = _request(stale_of(_conditionals(1), [0])[0], look_through=look_through)
+    request = _request(stale_of(_conditionals(1), [0])[0], full_states=full_states)
     states = SpotDrafter(model, rule=GREEDY, mask_id=MASK_ID).propose([request])[0].states
-    assert bool((states != MASK_ID).all(1).any()) == look_through
+    assert bool((states != MASK_ID).all(1).any()) == full_states
 
 
 def test_drafts_below_the_mass_floor_are_left_out(model: OrderModel) -> None:
     request = _request(stale_of(_conditionals(1), [0])[0])
     every = SpotDrafter(model, rule=GREEDY, mask_id=MASK_ID).propose([request])[0]
-    some = SpotDrafter(model, rule=GREEDY, mask_id=MASK_ID, gamma=0.02).propose([request])[0]
+    options = SpotOptions(gamma=0.02)
+    drafter = SpotDrafter(model, rule=GREEDY, mask_id=MASK_ID, options=options)
+    some = drafter.propose([request])[0]
     assert 0 < len(some.states) == int((every.masses >= 0.02).sum()) < len(every.states)

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from spot.transition import Rule, ban, confidence, draw, kept, select
+from spot.transition import Rule, ban, confidence, draw, kept, leader
 
 INF = math.inf
 
@@ -26,7 +26,7 @@ def test_confidence_keeps_apart_what_a_softmax_ties_at_one() -> None:
 def test_ties_go_to_the_lowest_token_and_the_lowest_position() -> None:
     _, token = confidence(torch.tensor([[1.0, 3.0, 3.0]]))
     assert token.tolist() == [1]
-    assert select(torch.tensor([[-INF, -0.5, -0.5], [-2.0, -INF, -1.0]])).tolist() == [1, 2]
+    assert leader(torch.tensor([[-INF, -0.5, -0.5], [-2.0, -INF, -1.0]])).tolist() == [1, 2]
 
 
 def test_banned_ids_never_win() -> None:

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from spot.drafters.base import Drafts
-from spot.drafters.tree import Flags, Floats, Hypotheses, Ints, grow
+from spot.drafters.tree import Bounds, Flags, Floats, Hypotheses, Ints, expand_positions, grow
 
 LENGTH = 6
 
@@ -40,12 +40,10 @@ def _hypotheses(seed: int, num: int) -> Hypotheses:
 def _grow(law: Law, hypotheses: Hypotheses, budgets: list[int], gamma: float = 0.0) -> list[Drafts]:
     num = len(budgets)
     return grow(
-        law,
+        expand_positions(law, hypotheses),
         roots=np.full((num, LENGTH), -1),
-        max_depth=np.full(num, LENGTH - 1),
-        hypotheses=hypotheses,
-        budgets=np.array(budgets),
-        gamma=gamma,
+        masked=np.ones((num, LENGTH), bool),
+        bounds=Bounds(budgets=np.array(budgets), full_states=np.zeros(num, bool), gamma=gamma),
     )
 
 

@@ -35,6 +35,7 @@ def result_of(request: SampleRequest, *, num_tokens: int = 2, traced: bool = Fal
         drafted=5,
         accepted=1,
         positions=96,
+        tied=0,
         wall_s=0.5,
         queue_s=0.25,
         trace=trace if traced else None,

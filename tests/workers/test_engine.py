@@ -72,7 +72,11 @@ def _engine(
     look_through: bool = True,
 ) -> Engine:
     settings = EngineSettings(
-        rule=rule, batch=batch, num_pages=num_pages, traced=True, look_through=look_through
+        rule=rule,
+        batch=batch,
+        num_pages=num_pages,
+        traced=True,
+        full_drafts="look_through" if look_through else "drop",
     )
     return Engine(
         target,
