@@ -37,14 +37,9 @@ format: setup ## rewrite the sources in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-train-tiny: setup ## train the bundled target and its drafter from scratch (two cores, hours)
+train-tiny: setup ## train the bundled target and its drafters from scratch (two cores, hours)
 	$(BIN)/python -m examples.tiny.train_target --out $(TINY_OUT)
-	$(BIN)/python -m examples.quickstart.make_prompts --side train --rows 1280 --seed 31 --out $(TINY_OUT)/drafter_prompts.jsonl
-	$(BIN)/spotbatch drafter collect examples/tiny/drafter_job.yaml --out $(TINY_OUT)/trajectories \
-	  --set input.uri=$(TINY_OUT)/drafter_prompts.jsonl --set target.path=$(TINY_OUT)/target
-	$(BIN)/spotbatch drafter train --data $(TINY_OUT)/trajectories --out $(TINY_OUT)/drafter \
-	  --width 48 --layers 2 --heads 4 --feedforward 128 --steps 9000 --batch 384 --learning-rate 0.003
-	$(BIN)/spotbatch drafter eval --data $(TINY_OUT)/trajectories --drafter $(TINY_OUT)/drafter
+	examples/tiny/train_drafters.sh $(TINY_OUT)/target $(TINY_OUT)
 
-bench: setup ## measure the decoder on this machine
-	$(BIN)/python -m benchmarks
+bench: setup ## measure every drafter on this machine (two cores, 40 minutes)
+	$(BIN)/python -m benchmarks.decoding --json out/benchmarks.json --markdown out/benchmarks.md

@@ -1,1 +1,1 @@
-"""Measurements on the machine at hand: ratios within one run, since machines are noisy."""
+"""Measurements on the machine at hand: identity first, forwards second, seconds last."""

@@ -1,6 +1,8 @@
 """``python -m benchmarks`` runs the decoding benchmark."""
 
+import sys
+
 from benchmarks.decoding import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

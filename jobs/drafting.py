@@ -1,102 +1,138 @@
-"""Making a drafter: collect trajectories, train the order model, evaluate it.
+"""What a collect job has committed, as trajectories to train and measure drafters on."""
 
-Collection is resumable: each file holds the trajectories of a fixed group of rows and appears
-whole; groups whose file is there are skipped.
-"""
-
-import json
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from jobs.errors import JobError
-from jobs.inputs.base import input_path, read_input
-from jobs.inputs.rows import stage_rows
-from manifests.job import JobSpec
-from manifests.staged import StagedRow
+from jobs.errors import JobError, NoJobError
+from jobs.reading import OpenJob, open_job, read_committed
+from manifests.columns import TRAJECTORY_COLUMNS
+from manifests.committed import committed_rows
+from manifests.errors import DamagedError
 
-ROWS_PER_FILE = 64
-META = "collection.json"
+if TYPE_CHECKING:
+    from spot.training.trajectories import Trajectories
 
-
-def rows_of(job: JobSpec) -> Iterator[StagedRow]:
-    """The job's rows, normalised as planning does."""
-    path = input_path(job.input.uri)
-    columns = job.input.columns
-    raw = islice(read_input(path, columns), job.input.limit)
-    return iter(stage_rows(raw, columns=columns, name=path.name))
+_COLUMNS = ("shard", "row", "id", "error_class", *TRAJECTORY_COLUMNS)
 
 
-def collect(job: JobSpec, out: Path, *, report: Callable[[int, int], None]) -> int:
-    """Decode the job's rows without drafts and keep their trajectories under ``out``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """What a collect job has committed, and what it is about."""
 
-    ``report`` gets (rows done, trajectories) after each file. Returns the number of files.
+    target: str
+    data: str
+    rule: str
+    """The transition rule that made the trajectories."""
+    trajectories: "Trajectories"
+    """Samples are numbered by input row, so that those of one prompt stay together."""
 
-    Raises:
-        JobError: ``out`` holds a collection of another job.
-    """
-    from workers.collection import Collector
+    @property
+    def block_length(self) -> int:
+        """L."""
+        return int(self.trajectories.when.shape[1])
 
-    out.mkdir(parents=True, exist_ok=True)
-    collector = Collector(job)
-    _claim(out, job, block_length=collector.block_length)
-    first = files = total = 0
-    for group in _groups(rows_of(job)):
-        path = out / f"trajectories-{files:05d}.safetensors"
-        if not path.is_file():
-            total += collector.collect(group, first=first, path=path)
-        first, files = first + len(group), files + 1
-        report(first, total)
-    return files
+    def split(self) -> "tuple[Trajectories, Trajectories]":
+        """Training and held-out states.
 
+        Raises:
+            JobError: one of the two has no state with stale conditionals.
+        """
+        from spot.training.train import HELD_OUT_EVERY, split
 
-def _groups(rows: Iterator[StagedRow]) -> Iterator[list[StagedRow]]:
-    while group := list(islice(rows, ROWS_PER_FILE)):
-        yield group
-
-
-def _claim(out: Path, job: JobSpec, *, block_length: int) -> None:
-    """Say what is collected here; refuse to mix two collections in one directory."""
-    said: dict[str, Any] = {
-        "target": Path(job.target.path).name,
-        "data": Path(job.input.uri).name,
-        "block_length": block_length,
-        "decode": job.decode.model_dump(mode="json", exclude={"draft_budget", "gamma"}),
-        "seed": job.seed.value,
-        "limit": job.input.limit,
-    }
-    path = out / META
-    if path.is_file() and json.loads(path.read_text()) != said:
-        raise JobError(
-            f"{path} belongs to a collection with other settings: choose another directory"
-        )
-    path.write_text(json.dumps(said, indent=2, sort_keys=True) + "\n")
+        parts = split(self.trajectories)
+        if not all(len(part.roots()) for part in parts):
+            num_rows = len(set(self.trajectories.sample.tolist()))
+            raise JobError(
+                f"{self.data} gave trajectories of {num_rows} rows, too few to train on some and "
+                f"hold every {HELD_OUT_EVERY}th row out: collect more rows"
+            )
+        return parts
 
 
-def collection(data: Path) -> tuple[dict[str, Any], list[Path]]:
-    """What a directory of trajectories says about itself, and its files.
+def collection(data: Path) -> Collection:
+    """The trajectories that the collect job in a directory has committed so far.
 
     Raises:
-        JobError: there is no collection in it.
+        JobError: there are none in it.
+        DamagedError: what is stored is not what was committed.
     """
-    files = sorted(data.glob("trajectories-*.safetensors"))
-    if not files or not (data / META).is_file():
-        raise JobError(f"{data} holds no trajectories: make them with `spotbatch drafter collect`")
-    said: dict[str, Any] = json.loads((data / META).read_text())
-    return said, files
+    from spot.training.trajectories import Trajectories
+
+    job = _collect_job(data)
+    parts = list(_samples(job))
+    if not parts:
+        raise _nothing(data)
+    spec = job.plan.job
+    return Collection(
+        target=Path(spec.target.path).name,
+        data=Path(spec.input.uri).name,
+        rule=spec.decode.rule,
+        trajectories=Trajectories.concatenate(parts),
+    )
 
 
-def accuracy_lines(rows: Any) -> list[str]:
-    """A table of held-out accuracy by depth."""
-    from spot.training.evaluate import mean_accuracy
+def collections(directories: Sequence[Path]) -> Collection:
+    """The trajectories of several collect jobs as one; rows of different jobs stay apart.
 
-    lines = [f"{'depth':>5} {'examples':>9} {'order model':>12} {'stale confidence':>17}"]
-    for row in rows:
-        lines.append(_line(row.depth, row.examples, row.order_model, row.stale_confidence))
-    total = sum(row.examples for row in rows)
-    return [*lines, _line("all", total, *mean_accuracy(rows))]
+    Raises:
+        JobError: as of ``collection``, or the jobs are not alike enough to be joined.
+    """
+    from spot.training.trajectories import Trajectories
+
+    found = [collection(path) for path in directories]
+    first = found[0]
+    for path, other in zip(directories, found, strict=True):
+        if (other.target, other.rule, other.block_length) != (
+            first.target,
+            first.rule,
+            first.block_length,
+        ):
+            raise JobError(
+                f"{path} and {directories[0]} differ in target, rule or block length: train on "
+                "collections that agree"
+            )
+    shift, parts = 0, []
+    for one in found:
+        parts.append(replace(one.trajectories, sample=one.trajectories.sample + shift))
+        shift += int(one.trajectories.sample.max()) + 1
+    return Collection(
+        target=first.target,
+        data=", ".join(one.data for one in found),
+        rule=first.rule,
+        trajectories=Trajectories.concatenate(parts),
+    )
 
 
-def _line(depth: int | str, examples: int, order_model: float, stale: float) -> str:
-    return f"{depth:>5} {examples:>9} {order_model:>12.3f} {stale:>17.3f}"
+def _collect_job(data: Path) -> OpenJob:
+    try:
+        job = open_job(str(data))
+    except NoJobError:
+        raise _nothing(data) from None
+    if job.plan.job.work != "collect":
+        raise _nothing(data)
+    return job
+
+
+def _nothing(data: Path) -> JobError:
+    return JobError(f"{data} holds no trajectories: make them with `spotbatch drafter collect`")
+
+
+def _samples(job: OpenJob) -> "Iterator[Trajectories]":
+    """Every sample that is no error, rows in input order."""
+    from workers.collection import from_columns
+
+    committed = read_committed(job)
+    for table in committed_rows(job.store, job.plan, committed.records, columns=_COLUMNS):
+        for row in table.to_pylist():
+            if row["error_class"] is not None:
+                continue
+            number = job.plan.shards[row["shard"]].first_row + row["row"]
+            try:
+                yield from_columns(row).numbered(number)
+            except ValueError as error:
+                raise DamagedError(
+                    f"{job.store.uri}: the trajectory of row {row['id']} cannot be read ({error}); "
+                    "collect into another directory"
+                ) from None

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from manifests.drafting import require_fit
 from manifests.errors import JobFileError
 from manifests.fingerprints import FileIdentity
 from manifests.hashing import sha256_file
@@ -29,7 +30,7 @@ def inspect_models(job: JobSpec) -> ModelFiles:
     try:
         target_paths = inspect_directory(job.target.path, block_length=job.target.block_length)
         target = spec_of(job.target.path, block_length=job.target.block_length)
-        drafter_paths, warnings = _inspect_drafter(job.drafter.path, target.block_length)
+        drafter_paths, warnings = _inspect_drafter(job, target.block_length)
     except ValueError as error:
         raise JobFileError(str(error)) from error
     return ModelFiles(
@@ -37,13 +38,19 @@ def inspect_models(job: JobSpec) -> ModelFiles:
     )
 
 
-def _inspect_drafter(path: str | None, block_length: int) -> tuple[list[Path], tuple[str, ...]]:
+def _inspect_drafter(job: JobSpec, block_length: int) -> tuple[list[Path], tuple[str, ...]]:
+    path = job.drafter.path
     if path is None:
         return [], ()
     from spot.drafters.checkpoint import CONFIG, WEIGHTS, check_drafter
+    from spot.drafters.registry import resolve_method
+    from spot.drafters.spiffy_graph import GRAPH, check_graph
 
-    warnings = tuple(check_drafter(path, block_length))
-    return [Path(path) / CONFIG, Path(path) / WEIGHTS], warnings
+    method = resolve_method(job.drafter.method, path)
+    require_fit(method, rule=job.decode.rule, gamma=job.decode.gamma)
+    if method == "spiffy":
+        return [Path(path) / GRAPH], tuple(check_graph(path, block_length))
+    return [Path(path) / CONFIG, Path(path) / WEIGHTS], tuple(check_drafter(path, block_length))
 
 
 def identities(paths: Iterable[Path]) -> tuple[FileIdentity, ...]:

@@ -90,7 +90,13 @@ def _check(job: JobSpec) -> _Checked:
     input_files = identities([path])
     plan = _stored_plan(store)
     if plan is not None:
-        require_same_fields(plan, job=job, input_files=input_files, target_files=models.target)
+        require_same_fields(
+            plan,
+            job=job,
+            input_files=input_files,
+            target_files=models.target,
+            drafter_files=models.drafter,
+        )
     return _Checked(store=store, models=models, input_files=input_files, plan=plan)
 
 
@@ -116,7 +122,12 @@ def _create(job: JobSpec, checked: _Checked) -> tuple[Plan, bool]:
 def _make_plan(job: JobSpec, *, staged: StagedInput, checked: _Checked) -> Plan:
     models, input_files = checked.models, checked.input_files
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    digest = fingerprint(job, input_files=input_files, target_files=models.target)
+    digest = fingerprint(
+        job,
+        input_files=input_files,
+        target_files=models.target,
+        drafter_files=models.drafter,
+    )
     return Plan(
         job_id=new_job_id(fingerprint=digest, output_uri=job.output.uri, created=created),
         created=created,

@@ -18,7 +18,7 @@ def preview_lines(job: JobSpec, preview: Preview) -> list[tuple[str, str]]:
         ("samples", f"{decoded} to decode"),
         ("tokens", f"at most {decoded * job.decode.max_tokens}"),
         ("target", f"{len(preview.models.target)} files in {job.target.path}"),
-        ("drafter", job.drafter.path or "none"),
+        ("drafter", _drafter(job)),
         ("output", f"{job.output.uri} (nothing was written; --write creates the plan)"),
     ]
     first = staged.first_row
@@ -26,6 +26,11 @@ def preview_lines(job: JobSpec, preview: Preview) -> list[tuple[str, str]]:
         prompt = first.prompt or first.messages or first.error_message or ""
         lines.append((f"row {first.id}", repr(prompt[:_PROMPT_CHARACTERS])))
     return lines
+
+
+def _drafter(job: JobSpec) -> str:
+    named = (job.drafter.method, job.drafter.path)
+    return " ".join(name for name in named if name is not None) or "none"
 
 
 def plan_lines(planned: PlannedJob) -> list[tuple[str, str]]:

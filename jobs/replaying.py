@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from jobs.errors import JobError
 from jobs.reading import Committed, OpenJob
 from manifests.committed import committed_rows
+from manifests.job import JobSpec
 from manifests.plan import ShardPlan
 from manifests.staged import StagedRow, read_shard
 from workers.errors import RowError
@@ -51,7 +53,8 @@ class Replays:
 def replay_samples(
     job: OpenJob, committed: Committed, *, count: int, seed: int, replayer: Replayer
 ) -> Replays:
-    """Replay `count` samples, or all if there are fewer."""
+    """Replay `count` samples, or all if there are fewer; `JobError` if none can be compared."""
+    require_draft_free(job.plan.job)
     differences: list[Difference] = []
     replayed = 0
     for shard, rows in _chosen(job, committed, count=count, seed=seed):
@@ -65,6 +68,16 @@ def replay_samples(
                     Difference(data_key=key, id=row["id"], sample=row["sample"], what=what)
                 )
     return Replays(replayed=replayed, differences=tuple(differences))
+
+
+def require_draft_free(job: JobSpec) -> None:
+    """Raise `JobError` where draft-free decoding does not define the output."""
+    verifier = job.decode.verifier
+    if verifier in ("greedy", "rejection"):
+        raise JobError(
+            f"the job was decoded with decode.verifier {verifier}, so there is no draft-free "
+            "output to compare with; replay jobs with decode.verifier coupled or uncoupled"
+        )
 
 
 def _chosen(
@@ -113,21 +126,21 @@ def first_difference(
     trace: CommitTrace,
 ) -> str | None:
     """The first difference between a committed row and its replay, as a sentence; or None."""
-    # Under the strict rule each transition commits one token.
     return (
         _list_difference("token", row["token_ids"], token_ids)
         or _commit_difference(row, num_tokens=len(token_ids), trace=trace)
         or _value_difference("finish_reason", row["finish_reason"], finish_reason)
-        or _value_difference("transitions", row["transitions"], len(trace.positions))
+        or _value_difference("transitions", row["transitions"], trace.num_transitions)
     )
 
 
 def _commit_difference(row: dict[str, Any], *, num_tokens: int, trace: CommitTrace) -> str | None:
     """As far as the job's `output.trace` tells: the order of commits, or the steps of tokens."""
     if row.get("commit_position") is not None:
-        committed = zip(row["commit_position"], row["commit_token"], strict=True)
-        again = zip(trace.positions, trace.tokens, strict=True)
-        difference = _list_difference("commit (position, token)", list(committed), list(again))
+        names = ("commit_position", "commit_token", "commit_transition")
+        committed = list(zip(*(row[name] for name in names), strict=True))
+        again = list(zip(trace.positions, trace.tokens, trace.steps, strict=True))
+        difference = _list_difference("commit (position, token, transition)", committed, again)
         if difference is not None:
             return difference
     if row.get("commit_step") is None or not trace.positions:

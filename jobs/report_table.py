@@ -46,6 +46,7 @@ def report_lines(stats: JobStats, *, uri: str) -> list[tuple[str, str]]:
         ("forwards per sample", _forwards(stats)),
         ("tokens per forward", _tokens_per_forward(stats)),
         ("tokens per second", _number(stats.tokens_per_second, "{:.1f}")),
+        ("rule", _rule(stats)),
         ("distribution", _distribution(stats)),
         ("tokens digest", stats.tokens_digest),
         ("files", f"{uri}/data ({stats.shards} files; `spotbatch files {uri}` lists them)"),
@@ -73,6 +74,12 @@ def _forwards(stats: JobStats) -> str:
 def _tokens_per_forward(stats: JobStats) -> str:
     own, batch = _number(stats.tokens_per_forward), _number(stats.tokens_per_batch_forward)
     return f"{own} of a sample, {batch} of a batch"
+
+
+def _rule(stats: JobStats) -> str:
+    name, *constants = stats.rule.items()
+    told = [f"{key} {value}" for key, value in constants if value is not None]
+    return ", ".join([name[1], *told])
 
 
 def _distribution(stats: JobStats) -> str:

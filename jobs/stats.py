@@ -40,6 +40,7 @@ _SUMMED = (
     "queue_s",
 )
 _MEANS = ("nfe", "nfe_prefill", "nfe_store", "rounds", "drafted", "accepted", "wall_s", "queue_s")
+_RULE = ("rule", "tau", "temperature", "top_k", "top_p", "verifier")
 _COLUMNS = (*_SUMMED, "id", "sample", "token_ids", "finish_reason", "error_class")
 
 
@@ -80,6 +81,8 @@ class JobStats:
     positions: int
     distribution_preserving: bool | None
     distribution_reason: str | None
+    rule: dict[str, Any]
+    """The rule's name, its constants and the verifier, as in `decode`."""
     accuracy: dict[str, float] | None
     scored: dict[str, int] | None
     scorer_errors: int
@@ -158,6 +161,7 @@ def _stats(job: OpenJob, *, committed: Committed, sums: _Sums, tally: Tally | No
         finish_reasons=dict(sorted(sums.finish_reasons.items())),
         distribution_preserving=preserving,
         distribution_reason=reason,
+        rule={name: getattr(job.plan.job.decode, name) for name in _RULE},
         accuracy=tally.accuracy() if tally else None,
         scored=tally.scored if tally else None,
         scorer_errors=len(tally.errors) if tally else 0,

@@ -11,7 +11,7 @@ from typing import Any
 
 from jobs.errors import JobError
 from jobs.reading import OpenJob, read_committed
-from jobs.replaying import Replayer, Replays, replay_samples
+from jobs.replaying import Replayer, Replays, replay_samples, require_draft_free
 from manifests.hashing import sha256_file
 from manifests.verification import Finding, verify_structure
 from workers.errors import WorkerError
@@ -73,6 +73,7 @@ def verify_job(
     else:
         committed = read_committed(job)
         if replay:
+            require_draft_free(job.plan.job)
             replays = replay_samples(
                 job, committed, count=replay, seed=seed, replayer=replayer or _load_replayer(job)
             )

@@ -1,7 +1,8 @@
 """The columns of the output, their order, types and nullability: a public format.
 
 Rows are in input order inside a shard, samples ascending. Every staged row has `sampling.n` output
-rows; an error row has `error_class` set, zero counts and null text, token ids and trace lists.
+rows; an error row has `error_class` set, zero counts, and nulls for text, token ids, trace lists
+and trajectory.
 """
 
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 import pyarrow as pa
 
 from manifests.hashing import canonical_json, sha256_hex
+from manifests.job import WorkKind
 
 Trace = Literal["none", "tokens", "commits"]
 
@@ -62,16 +64,36 @@ _TOKEN_TRACE_FIELDS = [
 _COMMIT_TRACE_FIELDS = [
     pa.field("commit_position", _INT32_LIST),
     pa.field("commit_token", _INT32_LIST),
+    pa.field("commit_transition", _INT32_LIST),  # from 0; the commits of one transition share it
 ]
 
 
-def output_schema(trace: Trace) -> pa.Schema:
-    """The explicit schema of output files for a setting of `output.trace`."""
+# Of `work: collect`: a sample's way through its blocks, as raw little-endian arrays in C order. B
+# decoded blocks, L block length, M visited states, K = 32 stale candidates.
+_TRAJECTORY_FIELDS = [
+    pa.field("trajectory_states", pa.int32()),  # M
+    pa.field("trajectory_start", pa.large_binary()),  # int64 [B], absolute position of the block
+    # int16 [B, L]: the block's transition that committed the position, from 0; -1 none, -2 prompt
+    pa.field("trajectory_when", pa.large_binary()),
+    pa.field("trajectory_block", pa.large_binary()),  # int32 [M], index into the B blocks
+    pa.field("trajectory_step", pa.large_binary()),  # int32 [M], transitions made before the state
+    # float16 [M, L, K] and [M, L], of the state itself; unspecified where nothing is masked
+    pa.field("trajectory_log_probs", pa.large_binary()),
+    pa.field("trajectory_doubts", pa.large_binary()),
+]
+
+TRAJECTORY_COLUMNS = tuple(field.name for field in _TRAJECTORY_FIELDS)
+
+
+def output_schema(trace: Trace, *, work: WorkKind = "generate") -> pa.Schema:
+    """The explicit schema of output files for a setting of `output.trace` and a kind of work."""
     fields = list(_FIELDS)
     if trace != "none":
         fields += _TOKEN_TRACE_FIELDS
     if trace == "commits":
         fields += _COMMIT_TRACE_FIELDS
+    if work == "collect":
+        fields += _TRAJECTORY_FIELDS
     return pa.schema(fields)
 
 

@@ -41,7 +41,7 @@ def _checked_table(
     if sha256_file(path) != shard.sha256:
         raise DamagedError(f"{shard.data_key}: its bytes are not those of the commit record")
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        if not file.schema_arrow.equals(output_schema(plan.job.output.trace)):
+        if not file.schema_arrow.equals(output_schema(plan.job.output.trace, work=plan.job.work)):
             raise DamagedError(f"{shard.data_key}: its columns are not those of the plan")
         table = file.read(columns=columns)
     if table.num_rows != shard.samples:

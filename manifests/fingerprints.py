@@ -1,8 +1,9 @@
 """Which settings can change an output, and the fingerprint over them.
 
-Every leaf of the job specification says its kind where it is declared; only semantic leaves count,
-together with the contents of the input and of the target. File names do not count beyond what the
-settings say themselves: contents decide.
+Every leaf of the job specification says its kind where it is declared; semantic leaves count,
+together with the contents of the input and of the target. Where drafts can change outputs
+(`Decode.lets_drafts_matter`), drafting leaves and the contents of the drafter count too. File names
+do not count beyond what the settings say themselves: contents decide.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,35 +37,46 @@ class Planned(Protocol):
     @property
     def target_files(self) -> tuple[FileIdentity, ...]: ...
 
+    @property
+    def drafter_files(self) -> tuple[FileIdentity, ...]: ...
+
 
 def semantic_fields(job: JobSpec) -> dict[str, Any]:
-    """All semantic settings by dotted name, as plain JSON values."""
-    return dict(_leaves(job, prefix=""))
+    """All settings that can change an output, by dotted name, as plain JSON values."""
+    drafts_matter = job.decode.lets_drafts_matter is not None
+    kinds = frozenset({"semantic", "drafting"} if drafts_matter else {"semantic"})
+    return dict(_leaves(job, prefix="", kinds=kinds))
 
 
-def _leaves(group: BaseModel, *, prefix: str) -> Iterator[tuple[str, Any]]:
+def _leaves(group: BaseModel, *, prefix: str, kinds: frozenset[str]) -> Iterator[tuple[str, Any]]:
     plain = group.model_dump(mode="json")
     for name, field in type(group).model_fields.items():
         value = getattr(group, name)
         if isinstance(value, BaseModel):
-            yield from _leaves(value, prefix=f"{prefix}{name}.")
-        elif _is_semantic(field.json_schema_extra):
+            yield from _leaves(value, prefix=f"{prefix}{name}.", kinds=kinds)
+        elif _kind(field.json_schema_extra) in kinds:
             yield f"{prefix}{name}", plain[name]
 
 
-def _is_semantic(extra: object) -> bool:
-    assert isinstance(extra, dict), "every setting says whether it is semantic or operational"
-    return bool(extra["kind"] == "semantic")
+def _kind(extra: object) -> str:
+    assert isinstance(extra, dict), "every setting says what kind it is"
+    return str(extra["kind"])
 
 
 def fingerprint_fields(
-    job: JobSpec, *, input_files: Iterable[FileIdentity], target_files: Iterable[FileIdentity]
+    job: JobSpec,
+    *,
+    input_files: Iterable[FileIdentity],
+    target_files: Iterable[FileIdentity],
+    drafter_files: Iterable[FileIdentity] = (),
 ) -> dict[str, Any]:
     """The semantic settings and the contents that a fingerprint covers."""
     contents = {
         "input (contents)": _contents_digest(input_files),
         "target (contents)": _contents_digest(target_files),
     }
+    if job.decode.lets_drafts_matter is not None:
+        contents["drafter (contents)"] = _contents_digest(drafter_files)
     return semantic_fields(job) | contents
 
 
@@ -73,10 +85,16 @@ def _contents_digest(files: Iterable[FileIdentity]) -> str:
 
 
 def fingerprint(
-    job: JobSpec, *, input_files: Iterable[FileIdentity], target_files: Iterable[FileIdentity]
+    job: JobSpec,
+    *,
+    input_files: Iterable[FileIdentity],
+    target_files: Iterable[FileIdentity],
+    drafter_files: Iterable[FileIdentity] = (),
 ) -> str:
     """SHA-256 over everything that can change an output."""
-    fields = fingerprint_fields(job, input_files=input_files, target_files=target_files)
+    fields = fingerprint_fields(
+        job, input_files=input_files, target_files=target_files, drafter_files=drafter_files
+    )
     return sha256_hex(canonical_json(fields))
 
 
@@ -93,13 +111,23 @@ def require_same_fields(
     job: JobSpec,
     input_files: Iterable[FileIdentity],
     target_files: Iterable[FileIdentity],
+    drafter_files: Iterable[FileIdentity] = (),
 ) -> None:
     """Raise `FingerprintError`, with old and new values, unless a run belongs to the plan."""
-    old = fingerprint_fields(plan.job, input_files=plan.input, target_files=plan.target_files)
-    new = fingerprint_fields(job, input_files=input_files, target_files=target_files)
+    old = fingerprint_fields(
+        plan.job,
+        input_files=plan.input,
+        target_files=plan.target_files,
+        drafter_files=plan.drafter_files,
+    )
+    new = fingerprint_fields(
+        job, input_files=input_files, target_files=target_files, drafter_files=drafter_files
+    )
     names = changed_fields(old, new)
     if names:
-        changes = "; ".join(f"{name} was {old.get(name)!r}, is {new.get(name)!r}" for name in names)
+        # A field that only one side has follows from a verifier or numerics that changed.
+        told = [name for name in names if name in old and name in new] or names
+        changes = "; ".join(f"{name} was {old.get(name)!r}, is {new.get(name)!r}" for name in told)
         raise FingerprintError(
             f"output.uri holds a job planned with other settings ({changes}); restore them, or "
             "choose another output.uri"

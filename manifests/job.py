@@ -1,14 +1,18 @@
 """The job specification: what a job file says, validated once at the boundary.
 
 Each field says its unit and whether it is *semantic* (part of the fingerprint: it can change an
-output) or *operational* (it can change only cost and speed, and may differ between runs).
+output), *operational* (it can change only cost and speed, and may differ between runs) or
+*drafting* (about drafts: operational, but semantic in a job whose outputs depend on them).
 """
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Kind = Literal["semantic", "operational"]
+from manifests.drafting import Method, RuleName, Verifier, require_chain, require_fit, require_path
+
+Kind = Literal["semantic", "operational", "drafting"]
+WorkKind = Literal["generate", "collect", "null"]
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -20,6 +24,11 @@ def semantic(default: Any, description: str) -> Any:
 def operational(default: Any, description: str) -> Any:
     """A field that changes only cost, speed or place; outside the fingerprint."""
     return Field(default, description=description, json_schema_extra={"kind": "operational"})
+
+
+def drafting(default: Any, description: str) -> Any:
+    """A field about drafts; in the fingerprint where `Decode.lets_drafts_matter`."""
+    return Field(default, description=description, json_schema_extra={"kind": "drafting"})
 
 
 class Group(BaseModel):
@@ -58,16 +67,29 @@ class Target(Group):
 
 
 class Drafter(Group):
-    """The model that proposes states; it can never change an output."""
+    """What proposes states; it can change an output under a lossy verifier only."""
 
-    path: str | None = operational(None, "drafter directory; without it nothing is drafted")
+    path: str | None = operational(
+        None, "drafter directory; without it and without a method nothing is drafted"
+    )
+    method: Method | None = drafting(
+        None, "how states are proposed; without it, what the drafter directory is made for"
+    )
 
 
 class Decode(Group):
     """How tokens are made."""
 
-    rule: Literal["strict"] = semantic("strict", "the target's transition rule")
-    tau: float | None = semantic(None, "confidence threshold of the threshold rule")
+    rule: RuleName = semantic(
+        "strict",
+        "the target's transition: `strict` commits one position, `threshold` all above tau",
+    )
+    tau: float | None = semantic(
+        None, "confidence (probability) that a position must exceed, of the threshold rule"
+    )
+    verifier: Verifier = semantic(
+        "coupled", "when a draft counts; `greedy` changes outputs, `rejection` keeps only their law"
+    )
     temperature: float = Field(
         0.0,
         ge=0.0,
@@ -97,7 +119,7 @@ class Decode(Group):
     stop: tuple[str, ...] = semantic((), "stop strings; the text is cut before the first one")
     stop_token_ids: tuple[int, ...] = semantic((), "stop ids beside the target's own")
     ignore_eos: bool = semantic(False, "decode all `max_tokens`, whatever is committed")
-    draft_budget: Literal["auto"] | Annotated[int, Field(ge=0)] = operational(
+    draft_budget: Literal["auto"] | Annotated[int, Field(ge=0)] = drafting(
         "auto", "drafted states per sequence and round, or `auto`"
     )
     gamma: float = Field(
@@ -105,7 +127,17 @@ class Decode(Group):
         ge=0.0,
         lt=1.0,
         description="mass floor of drafted states",
-        json_schema_extra={"kind": "operational"},
+        json_schema_extra={"kind": "drafting"},
+    )
+    full_drafts: Literal["look_through", "reuse", "drop"] = drafting(
+        "look_through",
+        "drafted full blocks: open the next block behind them, reuse their cache entries, or none",
+    )
+    fused_store: bool = operational(
+        True, "a finished block enters the cache in the forward that opens the next one"
+    )
+    padded: bool = operational(
+        False, "every drafted forward is padded to 1 + budget states per sequence"
     )
     numerics: Literal["invariant", "fast"] = semantic(
         "invariant", "`invariant`: a state's logits do not depend on its company"
@@ -113,15 +145,47 @@ class Decode(Group):
 
     @model_validator(mode="after")
     def _supported(self) -> "Decode":
-        if self.tau is not None:
-            raise ValueError("decode.tau belongs to the threshold rule; with strict, remove it")
+        self._check_rule()
+        self._check_verifier()
         if self.min_tokens > self.max_tokens:
             raise ValueError("decode.min_tokens is larger than decode.max_tokens")
         if self.temperature == 0.0 and (self.top_p < 1.0 or self.top_k > 0):
             raise ValueError(
                 "decode.top_p and decode.top_k have no effect at temperature 0; remove them"
             )
+        if self.full_drafts == "look_through" and not self.fused_store:
+            raise ValueError(
+                "decode.full_drafts look_through needs decode.fused_store; set full_drafts to "
+                "reuse or drop"
+            )
         return self
+
+    def _check_rule(self) -> None:
+        if self.rule == "strict" and self.tau is not None:
+            raise ValueError("decode.tau belongs to the threshold rule; with strict, remove it")
+        if self.rule == "threshold" and not (self.tau is not None and 0.0 < self.tau < 1.0):
+            raise ValueError(
+                "decode.rule threshold needs decode.tau, a number between 0 and 1 (both excluded)"
+            )
+
+    def _check_verifier(self) -> None:
+        if self.verifier != "rejection":
+            return
+        if self.rule != "strict":
+            raise ValueError(
+                "decode.verifier rejection is defined for decode.rule strict only; use coupled"
+            )
+        if self.temperature == 0.0:
+            raise ValueError(
+                "decode.verifier rejection has nothing to draw at temperature 0; use coupled"
+            )
+
+    @property
+    def lets_drafts_matter(self) -> str | None:
+        """The setting through which drafts can change outputs, if there is one."""
+        if self.verifier in ("greedy", "rejection"):
+            return f"decode.verifier {self.verifier}"
+        return "decode.numerics fast" if self.numerics == "fast" else None
 
 
 class Sampling(Group):
@@ -167,7 +231,8 @@ class Cluster(Group):
         None, "address of a Ray cluster; without it a local one is started"
     )
     workers: Positive = operational(1, "actors, each with one target")
-    batch: Positive = operational(8, "sequences decoded together by one worker")
+    # Sequences of a forward share what may be drafted in it.
+    batch: Positive = drafting(8, "sequences decoded together by one worker")
     threads: Positive = operational(1, "CPU threads per worker")
 
 
@@ -188,6 +253,11 @@ class Stats(Group):
 class JobSpec(Group):
     """A whole job file."""
 
+    work: WorkKind = semantic(
+        "generate",
+        "`generate` decodes rows; `collect` decodes them without drafts and keeps trajectories to "
+        "train drafters on; `null` makes empty texts without a model, to rehearse a job",
+    )
     input: Input
     target: Target
     drafter: Drafter = Drafter()
@@ -199,3 +269,24 @@ class JobSpec(Group):
     cluster: Cluster = Cluster()
     retry: Retry = Retry()
     stats: Stats = Stats()
+
+    @property
+    def drafts(self) -> bool:
+        """Whether anything is drafted."""
+        named = self.drafter.method is not None or self.drafter.path is not None
+        return named and self.decode.draft_budget != 0 and self.work == "generate"
+
+    @model_validator(mode="after")
+    def _drafting_supported(self) -> "JobSpec":
+        drafter, decode = self.drafter, self.decode
+        require_chain(drafter.method, verifier=decode.verifier)
+        if drafter.method is not None:
+            require_path(drafter.method, drafter.path)
+            require_fit(drafter.method, rule=decode.rule, gamma=decode.gamma)
+        cause = decode.lets_drafts_matter
+        if cause is not None and self.drafts and decode.draft_budget == "auto":
+            raise ValueError(
+                f"decode.draft_budget auto depends on the machine, and with {cause} drafts can "
+                "change outputs; set a number"
+            )
+        return self

@@ -104,7 +104,11 @@ def write_plan(store: Store, plan: Plan) -> Plan:
     except RefusedError:
         stored = read_plan(store)
         require_same_fields(
-            stored, job=plan.job, input_files=plan.input, target_files=plan.target_files
+            stored,
+            job=plan.job,
+            input_files=plan.input,
+            target_files=plan.target_files,
+            drafter_files=plan.drafter_files,
         )
         return stored
     return plan

@@ -88,7 +88,7 @@ class _Verifier:
         self._store = store
         self._plan = plan
         self._plan_sha256 = plan_hash(plan)
-        self._schema = columns.output_schema(plan.job.output.trace)
+        self._schema = columns.output_schema(plan.job.output.trace, work=plan.job.work)
         self._record_keys = set(store.list(COMMITS_PREFIX))
         self._records: dict[int, CommitRecord] = {}
 

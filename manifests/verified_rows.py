@@ -11,7 +11,7 @@ from manifests.records import CommitRecord
 from manifests.staged import StagedRow
 
 _TOKEN_TRACE = ("commit_step", "log_probability", "confidence")
-_COMMIT_TRACE = ("commit_position", "commit_token")
+_COMMIT_TRACE = ("commit_position", "commit_token", "commit_transition")
 _FINISH_REASONS = ("stop", "length")
 
 

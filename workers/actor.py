@@ -25,7 +25,7 @@ from workers.environment import (
 from workers.errors import VersionError, describe
 from workers.gate import Gate
 from workers.stream import SampleStream, Totals
-from workers.work import WorkKind, open_work
+from workers.work import open_work
 
 SHARDS_GROUP = "shards"
 HEARTBEAT_GROUP = "heartbeat"
@@ -40,7 +40,6 @@ class WorkerConfig:
     plan_sha256: str
     job_json: str
     """This run's job specification: its operational fields may differ from the plan's."""
-    work: WorkKind
     gate_folder: str | None = None
     """Tests only; see `workers.gate`."""
 
@@ -90,7 +89,7 @@ class Worker:
         if plan_hash(plan) != config.plan_sha256:
             raise VersionError(f"worker {config.name} reads another plan at {config.store_uri}")
         job = JobSpec.model_validate_json(config.job_json)
-        work = open_work(config.work, plan=plan, job=job)
+        work = open_work(plan, job=job)
         if work.dtype is not None:
             mine = numerics_class(job, dtype=work.dtype)
             claim_numerics(store, mine, worker=config.name)

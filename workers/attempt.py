@@ -75,7 +75,7 @@ class AttemptRunner:
         self._stream = stream
         self._worker = worker
         self._versions = versions
-        self._schema = output_schema(plan.job.output.trace)
+        self._schema = output_schema(plan.job.output.trace, work=plan.job.work)
         self._lock = threading.Lock()
         self._running: dict[int, Attempt] = {}
 
@@ -179,6 +179,7 @@ def sample_sums(assembly: ShardAssembly) -> dict[str, int]:
         "tokens": sum(sample.num_tokens for sample in samples),
         "nfe": sum(sample.nfe for sample in samples),
         "transitions": sum(sample.transitions for sample in samples),
+        "tied": sum(sample.tied for sample in samples),
     }
 
 

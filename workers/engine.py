@@ -13,31 +13,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import torch
 
 from spot.conditionals import stale_of
 from spot.drafters.base import Drafter, DraftRequest, Drafts, Stale, no_drafts
 from spot.limits import Limits
-from spot.rejection import rejection
 from spot.targets.base import Conditionals, Target, evaluate
 from spot.trajectory import Trajectory
 from spot.transition import Rule
-from spot.verification import (
-    Stepper,
-    Transitions,
-    VerifierName,
-    Walk,
-    coupled,
-    greedy,
-    signed,
-    transitions,
-    walk,
-)
+from spot.verification import VerifierName, Walk
 from workers.budget import BudgetPolicy
 from workers.prefix_cache import PrefixCache
 from workers.rounds import Entry, FullDrafts, Packer, Round, ready, take_stores
 from workers.samples import SampleRequest, SampleResult
 from workers.sequence import Sequence
+from workers.walking import walk_entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,60 +243,17 @@ class Engine:
 
     def _walk(self, round_: Round, found: Conditionals) -> int:
         """Every sample follows its own path; returns accepted drafts."""
-        entries = round_.entries
-        keys = [[signed(e.sequence.request.key)] * len(e.states) for e in entries]
-        phi = transitions(
-            found,
-            states=torch.tensor([index for e in entries for index in e.indices]),
-            starts=torch.tensor([start for e in entries for start in e.starts()]),
-            keys=torch.tensor([key for part in keys for key in part]),
-            rule=self._settings.rule,
+        entries, settings = round_.entries, self._settings
+        walks = walk_entries(
+            entries, found, rule=settings.rule, verifier=settings.verifier, mask_id=self._mask_id
         )
-        first, accepted = 0, 0
-        walks: list[Walk] = []
-        for entry in entries:
-            walks.append(self._follow(entry, found, phi, first))
-            first += len(entry.states)
-            accepted += walks[-1].accepted
         fresh = self._fresh(found, entries, walks)
         for entry, made, stale in zip(entries, walks, fresh, strict=True):
             if self._observer is not None:
                 assert stale is not None, "an observer is shown everything"
                 self._observer.walked(entry, made, stale)
             self._move_on(entry, made, stale)
-        return accepted
-
-    def _follow(self, entry: Entry, found: Conditionals, phi: Transitions, first: int) -> Walk:
-        sequence = entry.sequence
-        made = walk(
-            entry.states,
-            self._stepper(entry, found, phi, first),
-            start=sequence.block * self._length,
-            mask_id=self._mask_id,
-            limits=sequence.limits,
-            openings=entry.openings,
-        )
-        sequence.trajectory.cost.tied += int(phi.tied[[first + i for i in made.path]].sum())
-        return made
-
-    def _stepper(self, entry: Entry, found: Conditionals, phi: Transitions, first: int) -> Stepper:
-        """What the verifier does at each of a sample's states."""
-        if self._settings.verifier == "greedy":
-            return greedy(phi, first)
-        if self._settings.verifier != "rejection":
-            return coupled(phi, first)
-        sequence = entry.sequence
-        return rejection(
-            found,
-            phi,
-            first=first,
-            states=entry.indices,
-            proposals=entry.drafts.proposals,
-            start=sequence.block * self._length,
-            step=sequence.step,
-            key=sequence.request.key,
-            rule=self._settings.rule,
-        )
+        return sum(made.accepted for made in walks)
 
     def _fresh(
         self, found: Conditionals, entries: list[Entry], walks: list[Walk]

@@ -3,6 +3,7 @@
 import json
 
 from manifests import columns
+from manifests.distribution import distribution_preserving
 from manifests.job import JobSpec
 from manifests.plan import Plan
 from workers.shard_assembly import ShardAssembly
@@ -12,6 +13,7 @@ def file_metadata(
     plan: Plan, *, job: JobSpec, assembly: ShardAssembly, plan_sha256: str, versions: dict[str, str]
 ) -> dict[str, str]:
     """Parquet file metadata of one attempt at one shard; `job` has this run's settings."""
+    preserving, reason = distribution_preserving(job)
     return {
         columns.METADATA_JOB: plan.job_id,
         columns.METADATA_SHARD: str(assembly.shard.shard),
@@ -19,12 +21,5 @@ def file_metadata(
         columns.METADATA_PLAN_SHA256: plan_sha256,
         columns.METADATA_VERSIONS: json.dumps(versions, sort_keys=True),
         columns.METADATA_RULE: job.decode.model_dump_json(),
-        columns.METADATA_DISTRIBUTION_PRESERVING: distribution_preserving(job),
+        columns.METADATA_DISTRIBUTION_PRESERVING: f"{str(preserving).lower()}: {reason}",
     }
-
-
-def distribution_preserving(job: JobSpec) -> str:
-    """Whether samples follow the target's own distribution, and why."""
-    if job.decode.numerics == "fast":
-        return "false: decode.numerics is fast, so company in a forward may change last bits"
-    return "true: a drafted state counts only where the target's own transition leads to it"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from manifests.columns import schema_fingerprint
+from manifests.columns import TRAJECTORY_COLUMNS, schema_fingerprint
 from manifests.hashing import row_ids_digest, sha256_file
 from manifests.staged import StagedRow
 from workers.errors import OutputError
@@ -24,7 +24,7 @@ from workers.shard_assembly import ShardAssembly
 
 # Text is long and rarely repeats, so that a dictionary only costs; these few columns repeat.
 _DICTIONARY = ["finish_reason", "shard", "attempt", "error_class"]
-_TEXT = frozenset({"text", "error_message", "carried"})
+_UNSORTED = frozenset({"text", "error_message", "carried", *TRAJECTORY_COLUMNS})
 
 Value = Callable[[OutputSample, StagedRow], Any]
 
@@ -64,7 +64,7 @@ def _writer_options(schema: pa.Schema) -> dict[str, Any]:
     return {
         "compression": "zstd",
         "use_dictionary": _DICTIONARY,
-        "write_statistics": [name for name in plain if name not in _TEXT],
+        "write_statistics": [name for name in plain if name not in _UNSORTED],
         "write_page_checksum": True,
     }
 
@@ -105,6 +105,10 @@ def _of_commits(name: str) -> Value:
     return lambda sample, row: sample.trace and getattr(sample.trace, name)
 
 
+def _of_trajectory(name: str) -> Value:
+    return lambda sample, row: sample.trajectory and sample.trajectory[name]
+
+
 def _error_message(sample: OutputSample, row: StagedRow) -> str | None:
     """The message, whatever text it quotes: a lone surrogate in it cannot be stored."""
     message = sample.error_message
@@ -128,4 +132,6 @@ _VALUES: dict[str, Value] = {name: _of_sample(name) for name in _SAMPLE_COLUMNS}
     "confidence": _of_tokens("confidences"),
     "commit_position": _of_commits("positions"),
     "commit_token": _of_commits("tokens"),
+    "commit_transition": _of_commits("steps"),
 }
+_VALUES |= {name: _of_trajectory(name) for name in TRAJECTORY_COLUMNS}

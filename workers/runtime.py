@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from manifests.job import Decode, JobSpec
 from manifests.staged import StagedRow
 from spot.drafters.base import Drafter
-from spot.drafters.spot import SpotDrafter, SpotOptions
+from spot.drafters.registry import make_drafter
 from spot.limits import Limits
 from spot.numerics import set_threads
 from spot.targets.registry import load_target
 from spot.targets.sdar import SdarTarget
 from spot.transition import Rule
 from workers.budget import AutoBudget, BudgetPolicy, FixedBudget
-from workers.engine import Engine, EngineSettings
+from workers.engine import Engine, EngineSettings, Observer
 from workers.probe import probe_invariance
 from workers.profiling import profile_drafter, profile_forward
 from workers.samples import FinishReason, SampleRequest, SampleResult
@@ -23,7 +23,13 @@ CACHE_BYTES = 256 * 2**20  # prefix pages beyond what the batch itself needs
 
 def rule_of(decode: Decode) -> Rule:
     """The transition rule of a job."""
-    return Rule(temperature=decode.temperature, top_k=decode.top_k, top_p=decode.top_p)
+    return Rule(
+        name=decode.rule,
+        tau=decode.tau,
+        temperature=decode.temperature,
+        top_k=decode.top_k,
+        top_p=decode.top_p,
+    )
 
 
 def limits_of(
@@ -49,7 +55,7 @@ class Runtime:
         *,
         job: JobSpec,
         target: SdarTarget,
-        drafter: SpotDrafter | None,
+        drafter: Drafter | None,
         tokenization: Tokenization,
         engine: Engine,
     ) -> None:
@@ -91,26 +97,42 @@ def load_parts(job: JobSpec) -> tuple[SdarTarget, Tokenization]:
     return target, tokenization
 
 
-def load_runtime(job: JobSpec) -> Runtime:
+def load_runtime(job: JobSpec, *, observer: Observer | None = None) -> Runtime:
     """Load everything that a job names."""
     target, tokenization = load_parts(job)
-    drafter = None
-    if job.drafter.path is not None and job.decode.draft_budget != 0:
-        drafter = SpotDrafter.load(
-            job.drafter.path,
-            rule=rule_of(job.decode),
-            mask_id=target.spec.mask_id,
-            options=SpotOptions(gamma=job.decode.gamma),
-        )
+    drafter = drafter_of(job, mask_id=target.spec.mask_id) if job.drafts else None
     budget = _budget(job, target, drafter)
-    engine = make_engine(job, target, drafter=drafter, budget=budget)
+    engine = make_engine(job, target, drafter=drafter, budget=budget, observer=observer)
     return Runtime(
         job=job, target=target, drafter=drafter, tokenization=tokenization, engine=engine
     )
 
 
+def drafter_of(job: JobSpec, *, mask_id: int) -> Drafter:
+    """The drafter of a job that drafts.
+
+    Only the coupled verifier gains by token hypotheses that share the target's noise; greedy match
+    looks for best tokens.
+    """
+    decode = job.decode
+    return make_drafter(
+        job.drafter.method,
+        job.drafter.path,
+        rule=rule_of(decode),
+        mask_id=mask_id,
+        gamma=decode.gamma,
+        coupled=decode.verifier == "coupled",
+        sampled=decode.verifier == "rejection",
+    )
+
+
 def make_engine(
-    job: JobSpec, target: SdarTarget, *, drafter: Drafter | None, budget: BudgetPolicy
+    job: JobSpec,
+    target: SdarTarget,
+    *,
+    drafter: Drafter | None,
+    budget: BudgetPolicy,
+    observer: Observer | None = None,
 ) -> Engine:
     """An engine for a loaded target under a job's settings."""
 
@@ -127,8 +149,19 @@ def make_engine(
         batch=job.cluster.batch,
         num_pages=_num_pages(job, target),
         traced=job.output.trace != "none",
+        verifier=job.decode.verifier,
+        full_drafts=job.decode.full_drafts,
+        fused_store=job.decode.fused_store,
+        padded=job.decode.padded,
     )
-    return Engine(target, settings=settings, limits=limits, drafter=drafter, budget=budget)
+    return Engine(
+        target,
+        settings=settings,
+        limits=limits,
+        drafter=drafter,
+        budget=budget,
+        observer=observer,
+    )
 
 
 def _num_pages(job: JobSpec, target: SdarTarget) -> int:
@@ -140,7 +173,7 @@ def _num_pages(job: JobSpec, target: SdarTarget) -> int:
     return max(longest, job.cluster.batch * typical) + CACHE_BYTES // page_bytes
 
 
-def _budget(job: JobSpec, target: SdarTarget, drafter: SpotDrafter | None) -> BudgetPolicy:
+def _budget(job: JobSpec, target: SdarTarget, drafter: Drafter | None) -> BudgetPolicy:
     if job.decode.draft_budget != "auto":
         return FixedBudget(job.decode.draft_budget)
     if drafter is None:

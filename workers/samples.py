@@ -3,6 +3,7 @@
 Plain values without torch, so that everything around the engine can be tested without a model.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +44,11 @@ class CommitTrace:
     """The number of the transition that committed the token, from 0."""
     log_probabilities: tuple[float, ...]
     confidences: tuple[float, ...]
+
+    @property
+    def num_transitions(self) -> int:
+        """Transitions made; the commits of one share its number."""
+        return self.steps[-1] + 1 if self.steps else 0
 
     def of_tokens(self, first_position: int, num_tokens: int) -> TokenTrace:
         """The part that belongs to the output tokens, in the order of their positions."""
@@ -102,12 +108,16 @@ class OutputSample:
     drafted: int = 0
     accepted: int = 0
     positions: int = 0
+    tied: int = 0
+    """Transitions that a tie break settled; summed in the commit record only."""
     wall_s: float = 0.0
     queue_s: float = 0.0
     error_class: str | None = None
     error_message: str | None = None
     token_trace: TokenTrace | None = None
     trace: CommitTrace | None = None
+    trajectory: Mapping[str, int | bytes] | None = None
+    """The trajectory columns of `work: collect`, by name."""
 
     @property
     def num_tokens(self) -> int:

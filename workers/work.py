@@ -1,4 +1,4 @@
-"""What a worker can be asked to do with rows: `generate` with a model, or `null` without one.
+"""What a worker can be asked to do with rows: `generate` or `collect` with a model, or `null`.
 
 A kind of work takes rows of any number of shards and gives samples back in any order: each (row,
 sample) once, as an output or as an error. Trouble with one row stays with that row; an exception
@@ -8,7 +8,7 @@ out of `step` means that the engine cannot be trusted any more.
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from manifests.job import JobSpec
 from manifests.plan import Plan, ShardPlan, sample_key
@@ -16,7 +16,6 @@ from manifests.staged import StagedRow
 from workers.errors import RowError
 from workers.samples import FinishReason, OutputSample, SampleRequest, SampleResult
 
-WorkKind = Literal["generate", "null"]
 Value = TypeVar("Value")
 
 
@@ -77,10 +76,14 @@ class Work(Protocol):
         """What has been spent so far; only grows."""
 
 
-def open_work(kind: WorkKind, *, plan: Plan, job: JobSpec) -> Work:
-    """Load what the kind of work needs. `job` has this run's operational settings."""
-    if kind == "null":
+def open_work(plan: Plan, *, job: JobSpec) -> Work:
+    """Load what the job's kind of work needs. `job` has this run's operational settings."""
+    if plan.job.work == "null":
         return NullWork(plan)
+    if plan.job.work == "collect":
+        from workers.collection import load_collecting
+
+        return load_collecting(plan, job=job)
     from workers.runtime import load_runtime
 
     return GenerateWork(plan, runtime=load_runtime(job))
@@ -145,7 +148,7 @@ class GenerateWork:
             if isinstance(prompt_ids, RowError):
                 errors += self._keys.errors(shard, row=row, row_id=staged.id, error=prompt_ids)
             else:
-                self._queue(shard, row=row, row_id=staged.id, prompt_ids=prompt_ids)
+                self._queue(shard, row=row, staged=staged, prompt_ids=prompt_ids)
         return errors
 
     def _encode(self, staged: StagedRow) -> tuple[int, ...]:
@@ -153,7 +156,7 @@ class GenerateWork:
         return self._runtime.encode(staged)
 
     def _queue(
-        self, shard: ShardPlan, *, row: int, row_id: str, prompt_ids: tuple[int, ...]
+        self, shard: ShardPlan, *, row: int, staged: StagedRow, prompt_ids: tuple[int, ...]
     ) -> None:
         for sample in range(self._keys.num_samples):
             self._runtime.engine.add(
@@ -162,8 +165,8 @@ class GenerateWork:
                     row=row,
                     sample=sample,
                     prompt_ids=prompt_ids,
-                    key=self._keys.key(shard, row=row, row_id=row_id, sample=sample),
-                    max_tokens=self._max_tokens,
+                    key=self._keys.key(shard, row=row, row_id=staged.id, sample=sample),
+                    max_tokens=staged.max_tokens or self._max_tokens,
                 )
             )
 
@@ -273,6 +276,7 @@ def decoded_output(
         drafted=result.drafted,
         accepted=result.accepted,
         positions=result.positions,
+        tied=result.tied,
         wall_s=result.wall_s,
         queue_s=result.queue_s,
         token_trace=(

@@ -94,9 +94,11 @@ class BlockBatch:
         return (within | prefix | clean)[:, None]
 
 
-def block_batch(examples: list[Example], *, pad_id: int, block_length: int) -> BlockBatch:
-    """Lay out a batch; only blocks that hold answer tokens get a noised copy."""
-    ends = [-(-len(e.ids) // block_length) * block_length for e in examples]
+def block_batch(
+    examples: list[Example], *, pad_id: int, block_length: int, pad_blocks: int = 0
+) -> BlockBatch:
+    """Lay out a batch; blocks that hold answer tokens get a noised copy, and pad blocks behind."""
+    ends = [(-(-len(e.ids) // block_length) + pad_blocks) * block_length for e in examples]
     starts = [e.prompt_tokens // block_length * block_length for e in examples]
     num_noised = max(end - start for start, end in zip(starts, ends, strict=True))
     clean = torch.full((len(examples), max(ends)), pad_id)

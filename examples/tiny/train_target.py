@@ -1,8 +1,9 @@
-"""Train the bundled target from scratch: autoregressive warm-up, then block diffusion.
+"""Train the bundled target from scratch: autoregressive warm-up, block diffusion, soft labels.
 
-``python -m examples.tiny.train_target --out DIR`` writes the tokenizer, ``warmup/`` and ``target/``
-with a log. Seeded; two CPU cores need about an hour and a half. The route is SDAR's own
-(an autoregressive model converted to block diffusion).
+``python -m examples.tiny.train_target --out DIR`` writes the tokenizer, ``warmup/``, ``sharp/``,
+``soft/`` and ``target/`` with a log; a stage whose directory is there is not run again. Seeded; two
+CPU cores need about two hours. The route is SDAR's own (an autoregressive model converted to block
+diffusion); the last stage is explained in ``softening.py``.
 """
 
 import argparse
@@ -21,24 +22,30 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from examples.tiny.batches import IGNORED, batches, block_batch, causal_batch
 from examples.tiny.build_tokenizer import END_OF_TEXT, MASK, TURN_END, VOCAB_SIZE, build
 from examples.tiny.noising import mask_blocks
+from examples.tiny.softening import distance, noise_mass, rarity, soft_cross_entropy
 from examples.tiny.strict_accuracy import causal_accuracy, strict_accuracy
 
 BLOCK_LENGTH = 32
+PAD_BLOCKS = (0, 1, 0, 2)  # behind the answers, by step: what is decoded when stops are ignored
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Stage:
-    """One training stage: a warm-up of 100 steps, a plateau, a linear decay over the last 40%."""
+    """One training stage: a warm-up, a plateau, a linear decay over the last part."""
 
     name: str
     steps: int
     sequences: int
     learning_rate: float
+    seed: int
+    soft: bool = False  # soft labels, and blocks of padding behind the answers
+    warmup: int = 100
+    decay: float = 0.4  # share of the steps
 
     def rate(self, step: int) -> float:
         """Learning rate at a step."""
-        warm = min(1.0, (step + 1) / 100)
-        decay = min(1.0, (self.steps - step) / (0.4 * self.steps))
+        warm = min(1.0, (step + 1) / self.warmup)
+        decay = min(1.0, (self.steps - step) / (self.decay * self.steps)) if self.decay else 1.0
         return self.learning_rate * warm * decay
 
 
@@ -106,7 +113,7 @@ def train_causal(
 ) -> None:
     """Next-token prediction on the answers."""
     optimizers, pad = Optimizers(model), _id(tokenizer, END_OF_TEXT)
-    stream = batches(tokenizer, seed=101, size=stage.sequences)
+    stream = batches(tokenizer, seed=stage.seed, size=stage.sequences)
     for step, examples in enumerate(islice(stream, stage.steps)):
         ids, labels = causal_batch(examples, pad_id=pad)
         with torch.autocast("cpu", torch.bfloat16):
@@ -130,10 +137,17 @@ def train_blocks(
     """Predict masked tokens in blocks; half of the later steps visit decoding's own states."""
     optimizers, generator = Optimizers(model), torch.Generator().manual_seed(7)
     pad, mask_id = _id(tokenizer, END_OF_TEXT), _id(tokenizer, MASK)
-    stream = batches(tokenizer, seed=202, size=stage.sequences)
+    stream = batches(tokenizer, seed=stage.seed, size=stage.sequences)
+    factor = rarity((e.ids for part in islice(stream, 64) for e in part), vocab_size=VOCAB_SIZE)
+    factor[pad] = factor.min()  # examples do not hold it, blocks are full of it
     losses: list[float] = []
     for step, examples in enumerate(islice(stream, stage.steps)):
-        batch = block_batch(examples, pad_id=pad, block_length=BLOCK_LENGTH)
+        batch = block_batch(
+            examples,
+            pad_id=pad,
+            block_length=BLOCK_LENGTH,
+            pad_blocks=PAD_BLOCKS[step % len(PAD_BLOCKS)] if stage.soft else 0,
+        )
         labels = batch.clean.gather(1, batch.source.clamp(min=0))
         attention, positions = batch.attention(), batch.position_ids()
 
@@ -157,7 +171,11 @@ def train_blocks(
             batch.answer, block_length=BLOCK_LENGTH, rank=rank, generator=generator
         )
         logits = predict(masked)[masked].float()
-        each = functional.cross_entropy(logits, labels[masked], reduction="none")
+        eps = torch.zeros(len(logits))
+        if stage.soft:
+            far = distance(masked, block_length=BLOCK_LENGTH)[masked]
+            eps = noise_mass(far, factor[labels[masked]])
+        each = soft_cross_entropy(logits, labels[masked], eps)
         loss = (each * weights[masked]).sum() / batch.answer.sum()
         optimizers.step(loss, rate=stage.rate(step))
         losses.append(loss.item())
@@ -205,24 +223,47 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--warmup-steps", type=int, default=1200)
     parser.add_argument("--diffusion-steps", type=int, default=3600)
+    parser.add_argument("--soft-steps", type=int, default=500)
+    parser.add_argument("--settle-steps", type=int, default=160)
     options = parser.parse_args(list(arguments) if arguments is not None else None)
-    options.out.mkdir(parents=True, exist_ok=True)
+    out: Path = options.out
+    out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(11)
     torch.set_num_threads(2)
-    log = Log(options.out / "training_log.jsonl")
-    build(options.out / "tokenizer", seed=1)
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(options.out / "tokenizer")
+    log = Log(out / "training_log.jsonl")
+    if not (out / "tokenizer").is_dir():
+        build(out / "tokenizer", seed=1)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(out / "tokenizer")
     model = new_model()
     log(parameters=sum(p.numel() for p in model.parameters()))
-    warmup = Stage(name="warmup", steps=options.warmup_steps, sequences=48, learning_rate=4e-3)
-    train_causal(model, tokenizer, stage=warmup, log=log)
-    save(model, options.out / "warmup")
-    tokenizer.save_pretrained(options.out / "warmup")
-    log(stage="warmup", **causal_accuracy(model, tokenizer, num_problems=96))
-    stage = Stage(name="diffusion", steps=options.diffusion_steps, sequences=32, learning_rate=3e-3)
-    train_blocks(model, tokenizer, stage=stage, log=log, out=options.out / "partial")
-    save_as_sdar(model, tokenizer, options.out / "target")
-    log(stage="diffusion", **strict_accuracy(model, tokenizer, num_problems=96))
+    if not resume(model, out / "warmup"):
+        stage = Stage(
+            name="warmup", steps=options.warmup_steps, sequences=48, learning_rate=4e-3, seed=101
+        )
+        train_causal(model, tokenizer, stage=stage, log=log)
+        save(model, out / "warmup")
+        tokenizer.save_pretrained(out / "warmup")
+        log(stage="warmup", **causal_accuracy(model, tokenizer, num_problems=96))
+    stages = {
+        "sharp": Stage("diffusion", options.diffusion_steps, 32, 3e-3, seed=202),
+        "soft": Stage("soft", options.soft_steps, 32, 1.5e-3, seed=303, soft=True, decay=0.0),
+        "target": Stage(
+            "settle", options.settle_steps, 32, 1.4e-3, seed=404, soft=True, warmup=1, decay=1.0
+        ),
+    }
+    for name, stage in stages.items():
+        if not resume(model, out / name):
+            train_blocks(model, tokenizer, stage=stage, log=log, out=out / "partial")
+            save_as_sdar(model, tokenizer, out / name)
+            log(stage=stage.name, **strict_accuracy(model, tokenizer, num_problems=96))
+
+
+def resume(model: Qwen3ForCausalLM, directory: Path) -> bool:
+    """Load a stage that is done already; whether it was."""
+    if not directory.is_dir():
+        return False
+    model.load_state_dict(Qwen3ForCausalLM.from_pretrained(directory).state_dict())
+    return True
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from schedulers.machine import Scheduler
 from workers.actor import WorkerConfig
 from workers.environment import report_environment
 from workers.gate import folder_from_environment
-from workers.work import WorkKind
 
 CAPACITY = 2  # shards that one worker holds
 DRAIN_S = 300.0
@@ -32,7 +31,6 @@ def run_job(
     job: JobSpec,
     progress: ProgressSink,
     *,
-    work: WorkKind = "generate",
     deadlines: Deadlines | None = None,
     drain_s: float = DRAIN_S,
 ) -> RunResult:
@@ -56,7 +54,6 @@ def run_job(
         job,
         progress,
         before=before,
-        work=work,
         deadlines=deadlines or Deadlines(),
         drain_s=drain_s,
     )
@@ -70,7 +67,6 @@ def _run_on_ray(
     progress: ProgressSink,
     *,
     before: Mapping[int, CommitRecord],
-    work: WorkKind,
     deadlines: Deadlines,
     drain_s: float,
 ) -> Loop:
@@ -79,7 +75,7 @@ def _run_on_ray(
     with ray_cluster(job.cluster), SignalCounter() as signals:
         pool = RayPool(
             PoolSettings(
-                config=_worker_config(store, plan, job, work=work),
+                config=_worker_config(store, plan, job),
                 environment=report_environment(),
                 num_cpus=job.cluster.threads,
                 capacity=CAPACITY,
@@ -113,16 +109,13 @@ def _run_on_ray(
     return loop
 
 
-def _worker_config(
-    store: Store, plan: Plan, job: JobSpec, *, work: WorkKind
-) -> Callable[[str], WorkerConfig]:
+def _worker_config(store: Store, plan: Plan, job: JobSpec) -> Callable[[str], WorkerConfig]:
     plan_sha256, job_json, gate = plan_hash(plan), job.model_dump_json(), folder_from_environment()
     return lambda name: WorkerConfig(
         name=name,
         store_uri=store.uri,
         plan_sha256=plan_sha256,
         job_json=job_json,
-        work=work,
         gate_folder=gate,
     )
 

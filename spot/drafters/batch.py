@@ -18,7 +18,8 @@ class RequestBatch(NamedTuple):
     """Stacked requests."""
 
     roots: Ints  # [B, L]
-    masked: Tensor  # bool [B, L]
+    masked: Tensor  # bool [B, L], at the root
+    seen: Tensor  # bool [B, L], masked at the state that the stale conditionals are of
     log_probs: Tensor  # fp32 [B, L, K]
     doubts: Tensor  # fp32 [B, L], log of minus the best log-probability
     tokens: Tensor  # int64 [B, L, K]
@@ -40,6 +41,7 @@ def stack(requests: list[DraftRequest], *, mask_id: int) -> RequestBatch:
     return RequestBatch(
         roots=roots,
         masked=torch.from_numpy(roots == mask_id),
+        seen=torch.from_numpy(np.stack([r.stale.masked for r in requests])),
         log_probs=torch.from_numpy(np.stack([r.stale.log_probs for r in requests])).float(),
         doubts=torch.from_numpy(np.stack([r.stale.doubts for r in requests])).float(),
         tokens=torch.from_numpy(np.stack([r.stale.tokens for r in requests])),

@@ -1,35 +1,55 @@
-"""What the order model sees of a position: stale probabilities, statistics, and the path so far.
+"""What the models see of a position: stale probabilities, statistics, and the path so far.
 
 The paper names the inputs (top-32 stale probabilities raw and log, eight statistics, two path
-features) without listing the statistics; ours are below.
+features) without listing the statistics; ours are below, with distances to what is filled beside
+them. Everything is read off the target's output distributions and off which positions are filled.
 
 Legend: B sequences, N nodes, L block length, K stale candidates, F features.
 """
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from spot.drafters.base import STALE_TOP
 
-NUM_STATISTICS = 8
-NUM_PATH = 2
+NUM_STATISTICS = 9
+NUM_PATH = 4
 NUM_FEATURES = 2 * STALE_TOP + NUM_STATISTICS + NUM_PATH
 LOG_SCALE = 10.0
 DOUBT_SCALE = 4.0
 DEPTH_SCALE = 8.0
 
 
-def stale_features(log_probs: Tensor, doubts: Tensor, masked: Tensor) -> Tensor:
+def distances(filled: Tensor) -> Tensor:
+    """Steps to the nearest filled position on either side, as log2(1 + steps) / 6.
+
+    The block before counts as filled; behind the block nothing is.
+
+    Args:
+        filled: bool [N, L].
+
+    Returns:
+        fp32 [N, L, 2], left and right.
+    """
+    length = filled.shape[1]
+    places = torch.arange(length, device=filled.device).expand(filled.shape)
+    left = places.masked_fill(~filled, -1).cummax(-1).values
+    right = places.masked_fill(~filled, 2 * length).flip(-1).cummin(-1).values.flip(-1)
+    steps = torch.stack([places - left, right - places], dim=-1)
+    return torch.log2(1.0 + steps) / 6.0
+
+
+def stale_features(log_probs: Tensor, doubts: Tensor, masked: Tensor, seen: Tensor) -> Tensor:
     """Features that all nodes of a round share.
 
     Args:
         log_probs: fp32 [B, L, K], descending; rows outside ``masked`` are ignored.
         doubts: fp32 [B, L], log of minus the best log-probability.
         masked: bool [B, L], masked at the root.
+        seen: bool [B, L], masked at the state that the stale conditionals are of.
 
     Returns:
-        fp32 [B, L, F - 3], zero outside ``masked``.
+        fp32 [B, L, F - 4], zero outside ``masked``.
     """
     log_probs = log_probs.masked_fill(~masked[..., None], 0.0)
     probs = log_probs.exp()
@@ -42,24 +62,22 @@ def stale_features(log_probs: Tensor, doubts: Tensor, masked: Tensor) -> Tensor:
     tail = 1.0 - probs.sum(-1)
     gap = (log_probs[..., 0] - log_probs[..., 1]) / LOG_SCALE
     statistics = torch.stack([doubts / DOUBT_SCALE, gap, entropy, tail, rank, place, share], dim=-1)
-    features = torch.cat([probs, log_probs / LOG_SCALE, statistics], dim=-1)
-    return features * masked[..., None]
+    parts = [probs, log_probs / LOG_SCALE, statistics, distances(~seen)]
+    return torch.cat(parts, dim=-1) * masked[..., None]
 
 
 def with_path(shared: Tensor, *, masked: Tensor, taken: Tensor, depth: Tensor) -> Tensor:
-    """Append what depends on the path: filled neighbours, and the two path features.
+    """Append what depends on the path: whether taken, its length, distances to what it fills.
 
     Args:
-        shared: [N, L, F - 3].
+        shared: [N, L, F - 4].
         masked: bool [N, L], masked at the root.
         taken: bool [N, L], committed by the hypothetical prefix.
-        depth: int64 [N], its length.
+        depth: int64 [N], its length (transitions).
 
     Returns:
         fp32 [N, L, F].
     """
-    filled = functional.pad((~masked | taken).float(), (1, 1))
-    neighbours = (filled[:, :-2] + filled[:, 2:]) / 2
     depths = (depth.float() / DEPTH_SCALE)[:, None].expand(taken.shape)
-    path = torch.stack([neighbours, taken.float(), depths], dim=-1)
-    return torch.cat([shared, path], dim=-1)
+    path = torch.stack([taken.float(), depths], dim=-1)
+    return torch.cat([shared, path, distances(~masked | taken)], dim=-1)

@@ -12,10 +12,30 @@ import torch
 from torch import Tensor
 
 from spot.drafters.batch import RequestBatch
+from spot.drafters.checkpoint import DrafterConfig
 from spot.noise import gumbel
 from spot.transition import Rule, kept, law
 
 MAX_MARGIN = 50.0
+
+
+class Survival(NamedTuple):
+    """How likely the first hypothesis is right when its position commits, by its margin."""
+
+    offset: float
+    slope: float
+
+    @classmethod
+    def of(cls, config: DrafterConfig, rule: Rule) -> "Survival":
+        """As fitted for a drafter."""
+        return cls(*(config.survival if rule.temperature > 0.0 else config.greedy_survival))
+
+    def __call__(self, margin: Tensor) -> Tensor:
+        """Probability, elementwise."""
+        return torch.sigmoid(self.offset + self.slope * margin)
+
+
+UNFITTED = Survival(0.0, 1.0)
 
 
 class Candidates(NamedTuple):

@@ -15,7 +15,7 @@ from torch import Tensor
 from spot.drafters.base import DraftRequest, Drafts
 from spot.drafters.batch import RequestBatch, stack
 from spot.drafters.features import stale_features, with_path
-from spot.drafters.hypotheses import candidates
+from spot.drafters.hypotheses import UNFITTED, Survival, candidates
 from spot.drafters.order_model import OrderModel, load_order_model
 from spot.drafters.tree import Flags, Floats, Hypotheses, Ints, Scorer, expand_positions, grow
 from spot.transition import Rule
@@ -43,7 +43,7 @@ class SpotDrafter:
         *,
         rule: Rule,
         mask_id: int,
-        survival: tuple[float, float] = (0.0, 1.0),
+        survival: Survival = UNFITTED,
         options: SpotOptions | None = None,
     ) -> None:
         self._model, self._rule, self._mask_id = model, rule, mask_id
@@ -55,7 +55,9 @@ class SpotDrafter:
     ) -> "SpotDrafter":
         """From a drafter directory."""
         model, config = load_order_model(path)
-        return cls(model, rule=rule, mask_id=mask_id, survival=config.survival, options=options)
+        return cls(
+            model, rule=rule, mask_id=mask_id, survival=Survival.of(config, rule), options=options
+        )
 
     @torch.inference_mode()
     def propose(self, requests: list[DraftRequest]) -> list[Drafts]:
@@ -68,7 +70,7 @@ class SpotDrafter:
         return grow(expand, roots=batch.roots, masked=batch.masked.numpy(), bounds=bounds)
 
     def _scorer(self, batch: RequestBatch) -> Scorer:
-        shared = stale_features(batch.log_probs, batch.doubts, batch.masked)
+        shared = stale_features(batch.log_probs, batch.doubts, batch.masked, batch.seen)
 
         def score(owner: Ints, taken: Flags, depth: Ints) -> Floats:
             index, flags = torch.from_numpy(owner), torch.from_numpy(taken)
@@ -84,9 +86,8 @@ class SpotDrafter:
         mass = found.probabilities.clone()
         if self._rule.temperature > 0.0:
             mass[..., 1] = 0.0
-            if self._options.coupled:
-                offset, slope = self._survival
-                mass[..., 0] = torch.sigmoid(offset + slope * found.margin)
         mass[..., 1].masked_fill_(mass[..., 0] >= self._options.hedge_below, 0.0)
+        if self._rule.temperature == 0.0 or self._options.coupled:
+            mass[..., 0] = self._survival(found.margin)
         mass = mass.masked_fill(~batch.masked[..., None], 0.0)
         return Hypotheses(tokens=found.tokens.numpy(), masses=mass.numpy())

@@ -1,152 +1,182 @@
-"""Trajectories of draft-free decoding, as the order model is trained on.
+"""Trajectories of draft-free decoding, as drafters are trained on them.
 
-They are recorded through the drafter's own interface: a drafter that proposes nothing sees exactly
-what a real one would, roots with the stale conditionals of the state one commit before. (Pairing a
-root with its *own* conditionals would leak the label.)
+Every state that a block goes through is kept with its own conditionals. A drafter never sees those
+of the state it drafts from, only those of the state before: the stale conditionals of the root at
+row ``i`` are row ``i - 1``. (Pairing a root with its *own* conditionals would leak the label.)
 
-Legend: M recorded roots, B blocks, L block length, K stale candidates.
+Legend: M visited states, B blocks, L block length, K stale candidates, N examples.
 """
 
-from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save_file
 
-from spot.drafters.base import DraftRequest, Drafts, no_drafts
+from spot.drafters.base import STALE_TOP
+
+NEVER, PROMPT = -1, -2
+
+_STORED = {
+    "start": "<i8",
+    "when": "<i2",
+    "block": "<i4",
+    "step": "<i4",
+    "log_probs": "<f2",
+    "doubts": "<f2",
+}
 
 
-class Root(NamedTuple):
-    """What a drafter sees at one root."""
+class SampleTrajectory(NamedTuple):
+    """One sample's way through its blocks; rows are ordered by (block, step).
 
-    masked: NDArray[np.bool_]  # [L]
-    log_probs: NDArray[np.float16]  # [L, K], of the state one commit before
-    doubts: NDArray[np.float16]  # [L], likewise
+    Rows of positions that are committed in a state are unspecified.
+    """
 
+    start: NDArray[np.int64]  # [B], absolute position of each decoded block
+    when: NDArray[np.int16]  # [B, L], the block's transition that committed, or NEVER, or PROMPT
+    block: NDArray[np.int32]  # [M], index into the B blocks
+    step: NDArray[np.int32]  # [M], transitions made in the block before the state
+    log_probs: NDArray[np.float16]  # [M, L, K], of the state itself
+    doubts: NDArray[np.float16]  # [M, L], likewise
 
-class Recorder:
-    """A drafter that proposes nothing and remembers what it was asked."""
+    def to_bytes(self) -> dict[str, bytes]:
+        """Each array as raw little-endian bytes."""
+        return {name: getattr(self, name).astype(kind).tobytes() for name, kind in _STORED.items()}
 
-    def __init__(self, *, mask_id: int) -> None:
-        self._mask_id = mask_id
-        self._roots: dict[tuple[int, int], list[Root]] = defaultdict(list)
+    @classmethod
+    def from_bytes(cls, stored: Mapping[str, bytes]) -> Self:
+        """What ``to_bytes`` made; the sample has at least one block.
 
-    def propose(self, requests: list[DraftRequest]) -> list[Drafts]:
-        """No drafts."""
-        for request in requests:
-            masked = request.root == self._mask_id
-            root = Root(masked, request.stale.log_probs, request.stale.doubts)
-            self._roots[request.key, request.start].append(root)
-        return [no_drafts(len(request.root)) for request in requests]
+        Raises:
+            ValueError: the sizes do not fit together.
+        """
+        flat = {name: np.frombuffer(stored[name], kind) for name, kind in _STORED.items()}
+        num_states, when = len(flat["step"]), flat["when"].reshape(len(flat["start"]), -1)
+        length = when.shape[1]
+        return cls(
+            start=flat["start"],
+            when=when,
+            block=flat["block"].reshape(num_states),
+            step=flat["step"],
+            log_probs=flat["log_probs"].reshape(num_states, length, STALE_TOP),
+            doubts=flat["doubts"].reshape(num_states, length),
+        )
 
-    def take(self, key: int) -> dict[int, list[Root]]:
-        """The roots of a finished sample by block start; forgets them."""
-        found = sorted(name for name in self._roots if name[0] == key)
-        return {name[1]: self._roots.pop(name) for name in found}
+    def numbered(self, sample: int) -> "Trajectories":
+        """The sample alone, under a number."""
+        return Trajectories(
+            log_probs=self.log_probs,
+            doubts=self.doubts,
+            block=self.block.astype(np.int64),
+            step=self.step.astype(np.int64),
+            when=self.when,
+            sample=np.full(len(self.start), sample, np.int64),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectories:
-    """Recorded blocks.
+    """Visited states of many samples; those of a block stand together, in the order of steps.
 
-    Root ``i`` belongs to block ``block[i]`` and was seen before commit ``step[i]`` of that block;
-    ``order[b, j]`` is the position of commit j, -1 past the last one.
+    A strict transition commits one position, so that ``when`` is the order of commits; a threshold
+    transition commits a set.
     """
 
-    log_probs: NDArray[np.float16]  # [M, L, K]
-    doubts: NDArray[np.float16]  # [M, L]
-    masked: NDArray[np.bool_]  # [M, L]
-    block: NDArray[np.int64]  # [M]
-    step: NDArray[np.int64]  # [M]
-    order: NDArray[np.int64]  # [B, L]
+    log_probs: NDArray[np.float16]  # [M, L, K], of the state itself
+    doubts: NDArray[np.float16]  # [M, L], likewise
+    block: NDArray[np.int64]  # [M], index into the B blocks
+    step: NDArray[np.int64]  # [M], transitions made in the block before the state
+    when: NDArray[np.int16]  # [B, L], the block's transition that committed, or NEVER, or PROMPT
     sample: NDArray[np.int64]  # [B]
 
-    def save(self, path: Path) -> None:
-        """Write one safetensors file."""
-        save_file({name: getattr(self, name) for name in self.__slots__}, path)
-
     @classmethod
-    def load(cls, paths: list[Path]) -> "Trajectories":
-        """Read and join files; block numbers are shifted, sample numbers are kept."""
-        parts = [load_file(path) for path in paths]
-        shift = np.cumsum([0, *(len(part["order"]) for part in parts)])
-        for part, by in zip(parts, shift, strict=False):
-            part["block"] = part["block"] + by
-        return cls(**{n: np.concatenate([part[n] for part in parts]) for n in cls.__slots__})
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        """All states of all parts; block numbers are shifted, sample numbers are kept.
 
-    def select(self, keep: NDArray[np.bool_]) -> "Trajectories":
-        """The roots of chosen blocks ([B]); block numbers stay."""
-        roots = keep[self.block]
+        Raises:
+            ValueError: there are no parts, or their block lengths differ.
+        """
+        shift = np.cumsum([0, *(len(part.when) for part in parts[:-1])])
+        blocks = [part.block + by for part, by in zip(parts, shift, strict=True)]
+        others = (name for name in cls.__slots__ if name != "block")
+        joined = {n: np.concatenate([getattr(part, n) for part in parts]) for n in others}
+        return cls(block=np.concatenate(blocks), **joined)
+
+    def select(self, keep_blocks: NDArray[np.bool_]) -> "Trajectories":
+        """The states of chosen blocks ([B]); block numbers stay."""
+        rows = keep_blocks[self.block]
         return Trajectories(
-            log_probs=self.log_probs[roots],
-            doubts=self.doubts[roots],
-            masked=self.masked[roots],
-            block=self.block[roots],
-            step=self.step[roots],
-            order=self.order,
+            log_probs=self.log_probs[rows],
+            doubts=self.doubts[rows],
+            block=self.block[rows],
+            step=self.step[rows],
+            when=self.when,
             sample=self.sample,
         )
 
+    def roots(self) -> NDArray[np.int64]:
+        """Rows that have stale conditionals, those of the row before: all but the openings."""
+        return np.flatnonzero(self.step >= 1)
 
-def assemble(
-    samples: list[tuple[int, dict[int, list[Root]], list[int]]], *, length: int
-) -> Trajectories:
-    """Join recorded roots with the commits that followed them.
-
-    Args:
-        samples: per sample its number, its roots by block start, and the absolute positions of all
-            its commits in order.
-        length: L.
-    """
-    roots: list[Root] = []
-    block: list[int] = []
-    step: list[int] = []
-    orders: list[NDArray[np.int64]] = []
-    numbers: list[int] = []
-    for number, by_start, positions in samples:
-        for start, seen in by_start.items():
-            order = [p - start for p in positions if start <= p < start + length]
-            roots += seen
-            block += [len(orders)] * len(seen)
-            step += range(1, len(seen) + 1)
-            orders.append(np.array(order + [-1] * (length - len(order)), np.int64))
-            numbers.append(number)
-    return Trajectories(
-        log_probs=np.stack([r.log_probs for r in roots]),
-        doubts=np.stack([r.doubts for r in roots]),
-        masked=np.stack([r.masked for r in roots]),
-        block=np.array(block, np.int64),
-        step=np.array(step, np.int64),
-        order=np.stack(orders),
-        sample=np.array(numbers, np.int64),
-    )
+    def masked_at(self, rows: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Positions that are masked in the rows' blocks after ``step`` transitions, [N, L]."""
+        when = self.when[self.block[rows]]
+        masked: NDArray[np.bool_] = (when >= step[:, None]) | (when == NEVER)
+        return masked
 
 
 class Examples(NamedTuple):
-    """Training examples: a root, the d true commits after it as the path, the next commit."""
+    """Training examples: a root, the positions of the d transitions after it, the next commit."""
 
-    root: NDArray[np.int64]  # [N], index into the roots
+    root: NDArray[np.int64]  # [N], rows of the roots
     depth: NDArray[np.int64]  # [N]
     taken: NDArray[np.bool_]  # [N, L]
+    masked: NDArray[np.bool_]  # [N, L], at the root
     label: NDArray[np.int64]  # [N]
+
+
+def states_at(
+    trajectories: Trajectories, roots: NDArray[np.int64], depths: NDArray[np.int64]
+) -> tuple[Examples, NDArray[np.int64]]:
+    """Examples of any rule, and the rows of the states that their labels are about.
+
+    Pairs whose state was not visited are dropped; ``label`` is the first position that the state's
+    transition commits.
+
+    Args:
+        trajectories: visited states.
+        roots: rows among ``trajectories.roots()``, [N].
+        depths: transitions between root and labelled state, [N].
+    """
+    rows = roots + depths
+    inside = np.minimum(rows, len(trajectories.block) - 1)
+    visited = (rows == inside) & (trajectories.block[inside] == trajectories.block[roots])
+    roots, depths, rows = roots[visited], depths[visited], rows[visited]
+    return _examples(trajectories, roots, depths), rows
 
 
 def examples_at(
     trajectories: Trajectories, roots: NDArray[np.int64], depths: NDArray[np.int64]
 ) -> Examples:
-    """Examples at given roots and depths; pairs past the end of their block are dropped."""
-    order = trajectories.order[trajectories.block[roots]]
+    """Examples of strict trajectories; pairs past the end of their block are dropped.
+
+    Args:
+        trajectories: where one transition commits one position.
+        roots: rows among ``trajectories.roots()``, [N].
+        depths: transitions between root and label, [N].
+    """
     at = trajectories.step[roots] + depths
-    inside = at < order.shape[1]
-    label = np.where(inside, order[np.arange(len(roots)), np.minimum(at, order.shape[1] - 1)], -1)
-    good = label >= 0
-    roots, depths, order, at, label = roots[good], depths[good], order[good], at[good], label[good]
-    places = np.arange(order.shape[1])
-    path = (places >= (at - depths)[:, None]) & (places < at[:, None])
-    taken = np.zeros(order.shape, bool)
-    row, column = np.nonzero(path)
-    taken[row, order[row, column]] = True
-    return Examples(roots, depths, taken, label)
+    good = (trajectories.when[trajectories.block[roots]] == at[:, None]).any(-1)
+    return _examples(trajectories, roots[good], depths[good])
+
+
+def _examples(
+    trajectories: Trajectories, roots: NDArray[np.int64], depths: NDArray[np.int64]
+) -> Examples:
+    step, when = trajectories.step[roots], trajectories.when[trajectories.block[roots]]
+    at = step + depths
+    taken = (when >= step[:, None]) & (when < at[:, None])
+    masked = trajectories.masked_at(roots, step)
+    return Examples(roots, depths, taken, masked, (when == at[:, None]).argmax(-1))

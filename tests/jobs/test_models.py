@@ -1,5 +1,6 @@
 """Target and drafter directories, looked at before anything is started."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from jobs.models import inspect_models
 from manifests.errors import JobFileError
 from manifests.hashing import sha256_hex
 from manifests.job import JobSpec
-from tests.jobs.support import write_drafter, write_target
+from tests.jobs.support import BLOCK_LENGTH, write_drafter, write_target
 
 
 def job(target: Path, drafter: Path | None = None, **more: Any) -> JobSpec:
@@ -59,6 +60,47 @@ def test_a_drafter_of_another_format_is_refused(tmp_path: Path) -> None:
     drafter = write_drafter(tmp_path / "d", format="something")
     with pytest.raises(JobFileError, match="not a drafter of this format"):
         inspect_models(job(write_target(tmp_path / "t"), drafter))
+
+
+def with_drafter(folder: Path, kind: str, *, method: str | None = None, **decode: Any) -> JobSpec:
+    """A job with a drafter of some kind."""
+    plain = job(write_target(folder / "t"), write_drafter(folder / "d", kind=kind))
+    drafter = plain.drafter.model_dump() | {"method": method}
+    return JobSpec.model_validate(plain.model_dump() | {"drafter": drafter, "decode": decode})
+
+
+def test_an_order_drafter_is_refused_under_the_threshold_rule(tmp_path: Path) -> None:
+    threshold = with_drafter(tmp_path, "order", rule="threshold", tau=0.9)
+    with pytest.raises(JobFileError, match=r"use drafter\.method: spot_sets or sets_stale"):
+        inspect_models(threshold)
+
+
+def test_a_set_drafter_is_refused_under_the_strict_rule(tmp_path: Path) -> None:
+    with pytest.raises(JobFileError, match=r"spot_sets proposes sets of commits"):
+        inspect_models(with_drafter(tmp_path, "sets"))
+
+
+def test_a_set_drafter_is_taken_under_the_threshold_rule(tmp_path: Path) -> None:
+    threshold = with_drafter(tmp_path, "sets", rule="threshold", tau=0.9)
+    assert len(inspect_models(threshold).drafter) == 2
+
+
+def test_a_directory_of_another_method_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(JobFileError, match=r"kind 'sets', not 'order'"):
+        inspect_models(with_drafter(tmp_path, "sets", method="spot_chain"))
+
+
+def test_the_graph_of_a_spiffy_drafter_is_hashed(tmp_path: Path) -> None:
+    node = {"pairs": [[0, 0]], "parents": [-1], "count": 1}
+    graph = {"lookahead": 1, "size": 1, "block_length": BLOCK_LENGTH, "num_roots": 1}
+    names = {"target": "t", "data": "d", "nodes": [node]}
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "spiffy.json").write_text(json.dumps(graph | names))
+    plain = job(write_target(tmp_path / "t"), tmp_path / "d")
+    drafter = plain.drafter.model_copy(update={"method": "spiffy"})
+    files = inspect_models(plain.model_copy(update={"drafter": drafter}))
+    assert [Path(file.path).name for file in files.drafter] == ["spiffy.json"]
+    assert files.warnings == ()
 
 
 def test_a_block_length_that_contradicts_the_checkpoint_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,14 @@ from manifests.errors import FingerprintError, InputError, JobFileError, Manifes
 from manifests.hashing import sha256_hex
 from manifests.plan import read_plan
 from manifests.staged import read_shard
-from tests.jobs.support import job_of, planned_job, prompts, write_job, write_rows
+from tests.jobs.support import (
+    job_of,
+    planned_job,
+    prompts,
+    write_drafter,
+    write_job,
+    write_rows,
+)
 
 
 def test_a_plan_names_everything_that_decides_the_output(tmp_path: Path) -> None:
@@ -74,6 +81,23 @@ def test_other_target_contents_are_refused(tmp_path: Path) -> None:
     plan_job(job)
     (tmp_path / "target" / "model.safetensors").write_bytes(b"others")
     with pytest.raises(FingerprintError, match=r"target \(contents\)"):
+        plan_job(job)
+
+
+@pytest.mark.parametrize("verifier", ["greedy", "coupled"])
+def test_other_drafter_contents_are_refused_where_drafts_can_change_outputs(
+    tmp_path: Path, verifier: str
+) -> None:
+    drafter = write_drafter(tmp_path / "drafter")
+    settings = [f"drafter.path={drafter}", f"decode.verifier={verifier}", "decode.draft_budget=4"]
+    job = job_of(tmp_path, rows=prompts(3), set_=settings)
+    plan_job(job)
+    assert not plan_job(job).created
+    (drafter / "drafter.safetensors").write_bytes(b"others")
+    if verifier == "coupled":
+        assert not plan_job(job).created
+        return
+    with pytest.raises(FingerprintError, match=r"drafter \(contents\)"):
         plan_job(job)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jobs.errors import JobError
 from jobs.reading import OpenJob, read_committed
 from jobs.replaying import Replays, replay_samples
 from tests.jobs.support import Answer, FakeReplayer, finished_job, prompts
@@ -57,13 +58,16 @@ def changed(**trace_changes: Any) -> Callable[[Answer], Answer]:
         (lambda a: (a[0], "length", a[2]), "finish_reason is stop, replayed length"),
         (
             changed(positions=(11, 10, 12, 13, 14)),
-            "commit (position, token) 0 is (10, 115), replayed (11, 115)",
+            "commit (position, token, transition) 0 is (10, 115, 0), replayed (11, 115, 0)",
         ),
         (
             changed(tokens=(115, 97, 121, 32, 9)),
-            "commit (position, token) 4 is (14, 48), replayed (14, 9)",
+            "commit (position, token, transition) 4 is (14, 48, 4), replayed (14, 9, 4)",
         ),
-        (changed(steps=(0, 1, 2, 3, 3)), "commit step of token 4 is 4, replayed 3"),
+        (
+            changed(steps=(0, 1, 2, 3, 3)),
+            "commit (position, token, transition) 4 is (14, 48, 4), replayed (14, 48, 3)",
+        ),
     ],
 )
 def test_the_first_difference_is_named(
@@ -87,9 +91,26 @@ def test_commits_are_compared_as_far_as_they_were_traced(tmp_path: Path, trace: 
 
 def test_another_number_of_transitions_is_a_difference(tmp_path: Path) -> None:
     job = finished_job(tmp_path, rows=prompts(1), set_=["output.trace=none"])
-    longer = changed(positions=(10, 11, 12, 13, 14, 15))
-    (difference,) = replays(job, FakeReplayer(longer), count=1).differences
-    assert difference.what == "transitions is 5, replayed 6"
+    together = changed(steps=(0, 1, 2, 3, 3))
+    (difference,) = replays(job, FakeReplayer(together), count=1).differences
+    assert difference.what == "transitions is 5, replayed 4"
+
+
+@pytest.mark.parametrize("verifier", ["greedy", "rejection"])
+def test_a_job_that_drafts_have_changed_has_nothing_to_be_compared_with(
+    tmp_path: Path, verifier: str
+) -> None:
+    lossy = [f"decode.verifier={verifier}", "decode.temperature=1", "decode.draft_budget=4"]
+    job = finished_job(tmp_path, rows=prompts(1), set_=[*lossy, "drafter.method=chain"])
+    replayer = FakeReplayer()
+    with pytest.raises(JobError, match=f"verifier {verifier}, so there is no draft-free output"):
+        replays(job, replayer, count=1)
+    assert replayer.replayed == []
+
+
+def test_an_uncoupled_job_is_compared(tmp_path: Path) -> None:
+    job = finished_job(tmp_path, rows=prompts(1), set_=["decode.verifier=uncoupled"])
+    assert replays(job, FakeReplayer(), count=1).differences == ()
 
 
 def test_a_replay_that_cannot_be_made_is_a_difference(tmp_path: Path) -> None:

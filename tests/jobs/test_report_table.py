@@ -25,8 +25,16 @@ def test_the_table_has_every_figure(tmp_path: Path) -> None:
         "3.00; draft-free decoding needs 5.00 (1.67 times as many)"
     )
     assert lines["tokens per forward"].startswith("1.67 of a sample, ")
+    assert lines["rule"] == "strict, temperature 0.0, top_k 0, top_p 1.0, verifier coupled"
     assert lines["distribution"].startswith("preserved: ")
     assert lines["files"].startswith(f"{tmp_path}/out/data (2 files")
+
+
+def test_constants_of_the_rule_are_in_the_table(tmp_path: Path) -> None:
+    rule = {"rule": "threshold", "tau": 0.9, "temperature": 0.5, "verifier": "greedy"}
+    lines = table(tmp_path, rule=rule, distribution_preserving=False, distribution_reason="why")
+    assert lines["rule"] == "threshold, tau 0.9, temperature 0.5, verifier greedy"
+    assert lines["distribution"] == "not preserved: why"
 
 
 def test_a_table_without_output_has_dashes(tmp_path: Path) -> None:

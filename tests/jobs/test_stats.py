@@ -132,6 +132,26 @@ def test_fast_numerics_do_not_preserve_the_distribution(tmp_path: Path) -> None:
     assert stats.distribution_preserving is False
 
 
+def test_greedy_match_does_not_preserve_the_distribution(tmp_path: Path) -> None:
+    lossy = ["decode.verifier=greedy", "decode.temperature=1"]
+    stats = job_stats(finished_job(tmp_path, rows=prompts(3), set_=lossy)).to_json()
+    assert stats["distribution_preserving"] is False
+    assert "decode.verifier is greedy" in stats["distribution_reason"]
+
+
+def test_the_rule_is_told_with_its_constants_and_verifier(tmp_path: Path) -> None:
+    threshold = ["decode.rule=threshold", "decode.tau=0.9", "decode.temperature=0.5"]
+    job = finished_job(tmp_path, rows=prompts(1), set_=[*threshold, "decode.top_k=7"])
+    assert job_stats(job).to_json()["rule"] == {
+        "rule": "threshold",
+        "tau": 0.9,
+        "temperature": 0.5,
+        "top_k": 7,
+        "top_p": 1.0,
+        "verifier": "coupled",
+    }
+
+
 def test_accuracy_is_null_without_a_scorer(tmp_path: Path) -> None:
     stats = job_stats(finished_job(tmp_path, rows=prompts(2)))
     assert (stats.accuracy, stats.scored, stats.scorer_errors) == (None, None, 0)
@@ -197,6 +217,9 @@ def test_the_json_form_has_the_figures_that_scripts_read(tmp_path: Path) -> None
         "draft_free_nfe_per_sample",
         "tokens_per_forward",
         "tokens_per_second",
+        "distribution_preserving",
+        "distribution_reason",
+        "rule",
         "accuracy",
         "tokens_digest",
     }

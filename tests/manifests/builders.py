@@ -114,7 +114,11 @@ class StoredJob:
             return zeros | place | {"error_class": staged.error_class, "error_message": "no prompt"}
         output = {"text": "ab", "token_ids": [5, 6], "tokens": 2, "finish_reason": "stop"}
         lists = {"commit_step": [0, 1], "log_probability": [0.0, -1.0], "confidence": [1.0, 0.5]}
-        trajectory = {"commit_position": [9, 8, 10], "commit_token": [6, 5, 2]}
+        trajectory = {
+            "commit_position": [9, 8, 10],
+            "commit_token": [6, 5, 2],
+            "commit_transition": [0, 1, 2],
+        }
         return zeros | place | output | lists | trajectory
 
     def record(self, shard: int, *, attempt: str, path: Path, **changes: Any) -> CommitRecord:

@@ -40,6 +40,15 @@ confidence: list<element: float not null>
 """
 TRAJECTORY = """commit_position: list<element: int32 not null>
 commit_token: list<element: int32 not null>
+commit_transition: list<element: int32 not null>
+"""
+COLLECTED = """trajectory_states: int32
+trajectory_start: large_binary
+trajectory_when: large_binary
+trajectory_block: large_binary
+trajectory_step: large_binary
+trajectory_log_probs: large_binary
+trajectory_doubts: large_binary
 """
 
 
@@ -62,8 +71,14 @@ def test_the_columns_of_each_trace_are_these(trace: Trace, expected: str) -> Non
     assert describe(output_schema(trace)) == expected
 
 
+@pytest.mark.parametrize(("trace", "expected"), [("none", COLUMNS), ("tokens", COLUMNS + TRACED)])
+def test_collecting_adds_the_trajectory_to_any_trace(trace: Trace, expected: str) -> None:
+    assert describe(output_schema(trace, work="collect")) == expected + COLLECTED
+    assert output_schema(trace, work="null") == output_schema(trace)
+
+
 def test_the_schema_survives_a_parquet_file(tmp_path: Path) -> None:
-    schema = output_schema("commits")
+    schema = output_schema("commits", work="collect")
     pq.write_table(pa.Table.from_pylist([], schema=schema), tmp_path / "f")
     assert pq.read_schema(tmp_path / "f").equals(schema)
 

@@ -1,11 +1,11 @@
 """The job specification: combinations that cannot work, and that every leaf says its kind."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from manifests.job import JobSpec
+from manifests.job import JobSpec, Kind
 from tests.manifests.builders import job_spec
 
 
@@ -13,6 +13,19 @@ from tests.manifests.builders import job_spec
     ("decode", "message"),
     [
         ({"tau": 0.9}, "decode.tau belongs to the threshold rule"),
+        ({"rule": "threshold"}, "threshold needs decode.tau, a number between 0 and 1"),
+        ({"rule": "threshold", "tau": 0.0}, "threshold needs decode.tau"),
+        ({"rule": "threshold", "tau": 1.0}, "threshold needs decode.tau"),
+        ({"full_drafts": "look_through", "fused_store": False}, "needs decode.fused_store"),
+        (
+            {"rule": "threshold", "tau": 0.9, "temperature": 1.0, "verifier": "rejection"},
+            "rejection is defined for decode.rule strict only",
+        ),
+        ({"verifier": "rejection"}, "nothing to draw at temperature 0"),
+        (
+            {"verifier": "rejection", "temperature": 1.0},
+            "verifies drawn chains only; use drafter.method: chain",
+        ),
         ({"min_tokens": 9, "max_tokens": 8}, "decode.min_tokens is larger"),
         ({"top_p": 0.9}, "no effect at temperature 0"),
         ({"top_k": 5}, "no effect at temperature 0"),
@@ -28,6 +41,79 @@ def test_settings_that_cannot_work_are_refused(decode: dict[str, Any], message: 
 
 def test_nucleus_sampling_is_accepted_above_temperature_zero() -> None:
     assert job_spec(decode={"temperature": 0.7, "top_p": 0.9, "top_k": 5}).decode.top_k == 5
+
+
+THRESHOLD = {"rule": "threshold", "tau": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("drafter", "decode", "message"),
+    [
+        ({"method": "spot"}, {}, "drafter.method spot needs drafter.path"),
+        ({"method": "spot_chain"}, {}, "drafter.method spot_chain needs drafter.path"),
+        ({"method": "spot_sets"}, THRESHOLD, "drafter.method spot_sets needs drafter.path"),
+        ({"method": "spiffy"}, {}, "drafter.method spiffy needs drafter.path"),
+        ({"method": "chain", "path": "/d"}, {}, "drafter.method chain uses no drafter.path"),
+        (
+            {"method": "spot", "path": "/d"},
+            THRESHOLD,
+            "proposes single commits.* use drafter.method: spot_sets or sets_stale",
+        ),
+        ({"method": "spot_chain", "path": "/d"}, THRESHOLD, "spot_chain proposes single commits"),
+        ({"method": "spot_sets", "path": "/d"}, {}, "proposes sets.* use drafter.method: spot or"),
+        ({"method": "sets_stale"}, {}, "sets_stale proposes sets of commits"),
+        ({"method": "chain"}, {"gamma": 0.1}, "decode.gamma has no effect with drafter.method"),
+        (
+            {"method": "spot", "path": "/d"},
+            {"temperature": 1.0, "verifier": "rejection"},
+            "verifies drawn chains only",
+        ),
+        ({"method": "tree"}, {}, "Input should be 'spot'"),
+    ],
+)
+def test_a_drafter_that_does_not_fit_is_refused(
+    drafter: dict[str, Any], decode: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message):
+        job_spec(drafter=drafter, decode=decode)
+
+
+@pytest.mark.parametrize(
+    ("drafter", "decode"),
+    [
+        ({"path": "/d"}, THRESHOLD),
+        ({"method": "spot", "path": "/d"}, {"gamma": 0.1, "verifier": "uncoupled"}),
+        ({"method": "spot_sets", "path": "/d"}, THRESHOLD | {"gamma": 0.1}),
+        ({"method": "sets_stale"}, THRESHOLD),
+        ({"method": "chain"}, THRESHOLD),
+        ({"method": "confidence_tree"}, {"full_drafts": "reuse", "fused_store": False}),
+        ({"method": "spiffy", "path": "/d"}, {"padded": True}),
+        (
+            {"method": "chain"},
+            {"verifier": "rejection", "temperature": 1.0, "draft_budget": 4},
+        ),
+    ],
+)
+def test_drafters_that_fit_are_accepted(drafter: dict[str, Any], decode: dict[str, Any]) -> None:
+    assert job_spec(drafter=drafter, decode=decode).drafts
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [{"verifier": "greedy"}, {"verifier": "rejection", "temperature": 1.0}, {"numerics": "fast"}],
+)
+def test_where_drafts_can_change_outputs_their_budget_is_a_number(decode: dict[str, Any]) -> None:
+    drafter = {"method": "chain"}
+    (cause,) = [f"decode.{key} {decode[key]}" for key in ("verifier", "numerics") if key in decode]
+    with pytest.raises(ValidationError, match=f"auto depends on the machine, and with {cause}"):
+        job_spec(drafter=drafter, decode=decode)
+    job_spec(drafter=drafter, decode=decode | {"draft_budget": 4})
+    job_spec(drafter=drafter, decode=decode, work="collect")
+
+
+def test_nothing_is_drafted_without_a_drafter_or_with_a_budget_of_zero() -> None:
+    assert not job_spec(decode={"draft_budget": 4}).drafts
+    assert not job_spec(drafter={"method": "chain"}, decode={"draft_budget": 0}).drafts
 
 
 def test_a_specification_cannot_be_changed() -> None:
@@ -51,8 +137,11 @@ def test_every_setting_says_whether_it_can_change_an_output_and_what_it_is() -> 
     unclear = [
         name
         for name, extra, description in leaves(JobSpec)
-        if not isinstance(extra, dict)
-        or extra.get("kind") not in ("semantic", "operational")
-        or not description
+        if not isinstance(extra, dict) or extra.get("kind") not in get_args(Kind) or not description
     ]
     assert unclear == []
+
+
+def test_a_collect_job_may_name_a_drafter_and_drafts_nothing() -> None:
+    groups = {"drafter": {"path": "/drafter"}, "decode": {"draft_budget": 8}}
+    assert (job_spec(**groups).drafts, job_spec(work="collect", **groups).drafts) == (True, False)

@@ -38,7 +38,7 @@ def cluster_address() -> Iterator[str]:
 @pytest.fixture
 def job(tmp_path: Path) -> StoredJob:
     """The job: six shards of three rows, two samples each; the last row is an error."""
-    return make_job(tmp_path, counts=(3,) * 6)
+    return make_job(tmp_path, counts=(3,) * 6, work="null")
 
 
 @pytest.fixture
@@ -63,6 +63,6 @@ def run(job: StoredJob, cluster_address: str, sink: FakeSink) -> Run:
     def run(*, workers: int = 1, deadlines: Deadlines | None = None) -> RunResult:
         cluster = Cluster(address=cluster_address, workers=workers)
         spec = job.plan.job.model_copy(update={"cluster": cluster})
-        return run_job(job.store, job.plan, spec, sink, work="null", deadlines=deadlines)
+        return run_job(job.store, job.plan, spec, sink, deadlines=deadlines)
 
     return run

@@ -15,11 +15,11 @@ from manifests.store import open_store
 
 
 def main(store_uri: str, num_workers: int) -> int:
-    """Run the planned job there on a local Ray, with null work."""
+    """Run the planned job there on a local Ray."""
     store = open_store(store_uri)
     plan = read_plan(store)
     job = plan.job.model_copy(update={"cluster": Cluster(workers=num_workers)})
-    result = run_job(store, plan, job, PlainProgress(sys.stderr), work="null")
+    result = run_job(store, plan, job, PlainProgress(sys.stderr))
     print(json.dumps({"outcome": result.outcome, "before": result.num_before}))
     return result.exit_code
 

@@ -13,10 +13,10 @@ from spot.drafters.checkpoint import OrderModelShape
 from spot.drafters.order_model import OrderModel
 from spot.drafters.spot import SpotDrafter
 from spot.limits import Limits
-from spot.targets.base import State
 from spot.targets.sdar import SdarTarget
 from spot.trajectory import Decoded
 from spot.transition import Rule
+from tests.spot.hostile import Hostile
 from tests.spot.plain import PlainDecoder
 from tests.twins import BLOCK_LENGTH, MASK_ID, PAD_ID, STOP_ID
 
@@ -62,35 +62,6 @@ def test_draft_free_decoding_costs_one_forward_per_commit(twin: SdarTarget) -> N
     assert trajectory.cost.nfe_store == 0
 
 
-class Hostile:
-    """Proposes whatever a seed says: noise, nothing, duplicates, changed and full states."""
-
-    def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def propose(self, requests: list[DraftRequest]) -> list[Drafts]:
-        return [self._one(request) for request in requests]
-
-    def _one(self, request: DraftRequest) -> Drafts:
-        num = int(self._rng.integers(0, 6))
-        states = np.stack([self._state(request.root) for _ in range(num)] or [request.root])
-        return Drafts(states, np.ones(len(states), np.float32), np.ones(len(states), np.int64))
-
-    def _state(self, root: State) -> State:
-        state = root.copy()
-        kind = self._rng.integers(0, 4)
-        if kind == 0:  # fill some masked positions
-            open_places = np.flatnonzero(state == MASK_ID)
-            some = open_places[: max(1, len(open_places) // 2)]
-            state[some] = self._rng.integers(0, 260, len(some))
-        elif kind == 1:  # change what is committed already
-            state[:] = self._rng.integers(0, 260, len(state))
-            state[0] = MASK_ID
-        elif kind == 2:  # forget commits
-            state[:] = MASK_ID
-        return state
-
-
 @settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -102,7 +73,8 @@ def test_no_drafter_can_change_an_output(
 ) -> None:
     rule, sample = Rule(temperature=temperature), _sample(num_prompt, key=seed, max_tokens=9)
     free = ReferenceDecoder(twin, rule=rule).decode(sample)
-    drafted = ReferenceDecoder(twin, rule=rule, drafter=Hostile(seed), budget=5).decode(sample)
+    drafter = Hostile(seed, mask_id=MASK_ID, num_tokens=260)
+    drafted = ReferenceDecoder(twin, rule=rule, drafter=drafter, budget=5).decode(sample)
     assert drafted.trajectory.commits == free.trajectory.commits
     assert drafted.token_ids == free.token_ids
     assert drafted.finish_reason == free.finish_reason

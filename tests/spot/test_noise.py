@@ -3,7 +3,16 @@ import math
 import pytest
 import torch
 
-from spot.noise import gumbel, gumbel_rows, philox
+from spot.noise import (
+    ACCEPTANCE,
+    COMMITS,
+    DRAFTS,
+    RESIDUAL,
+    gumbel,
+    gumbel_rows,
+    philox,
+    uniform,
+)
 
 # Published known answers of Philox4x32-10: counter, key, result.
 KNOWN = (
@@ -64,3 +73,15 @@ def test_the_tail_is_as_heavy_as_it_should_be() -> None:
     expected = len(noise) * -math.expm1(-math.exp(-level))
     found = int((noise > level).sum())
     assert abs(found - expected) < 5 * math.sqrt(expected)
+
+
+def test_streams_and_steps_are_uncorrelated() -> None:
+    num = 10_000
+    keys, positions = torch.arange(num), torch.full((num,), 9)
+    tokens = torch.full((num, 1), 5)
+    names = [
+        (step, stream) for step in (0, 1) for stream in (COMMITS, ACCEPTANCE, RESIDUAL, DRAFTS)
+    ]
+    found = [uniform(keys, positions, tokens, step=a, stream=b)[:, 0] for a, b in names]
+    between = torch.corrcoef(torch.stack(found)) - torch.eye(len(names))
+    assert float(between.abs().max()) < 0.05  # five standard errors

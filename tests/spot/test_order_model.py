@@ -12,9 +12,10 @@ from spot.drafters.checkpoint import (
     DrafterError,
     OrderModelShape,
     check_drafter,
+    save_drafter,
 )
 from spot.drafters.features import NUM_FEATURES
-from spot.drafters.order_model import OrderModel, load_order_model, save_order_model
+from spot.drafters.order_model import OrderModel, load_order_model
 
 SMALL = OrderModelShape(width=16, layers=2, heads=2, feedforward=16)
 
@@ -22,13 +23,13 @@ SMALL = OrderModelShape(width=16, layers=2, heads=2, feedforward=16)
 def _saved(folder: Path) -> Path:
     torch.manual_seed(0)
     config = DrafterConfig(shape=SMALL, block_length=8, target="t", data="d")
-    save_order_model(OrderModel(SMALL), config, folder)
+    save_drafter(OrderModel(SMALL), config, folder)
     return folder
 
 
 def test_the_default_shape_has_the_papers_size() -> None:
     model = OrderModel(OrderModelShape())
-    assert sum(p.numel() for p in model.parameters()) == 621_313
+    assert sum(p.numel() for p in model.parameters()) == 621_697
 
 
 def test_only_open_positions_can_be_chosen_and_only_masked_ones_are_seen() -> None:
@@ -65,7 +66,7 @@ def test_another_block_length_is_a_warning(tmp_path: Path) -> None:
     ("old", "new", "sentence"),
     [
         ('"spotbatch-drafter"', '"other"', "not a drafter of this format"),
-        ('"feature_version": 1', '"feature_version": 9', "has feature version 9"),
+        ('"feature_version": 2', '"feature_version": 9', "has feature version 9"),
     ],
 )
 def test_another_format_is_an_error(tmp_path: Path, old: str, new: str, sentence: str) -> None:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from spot.conditionals import stale_of
 from spot.drafters.base import STALE_TOP, DraftRequest, Drafts, Stale
 from spot.drafters.checkpoint import OrderModelShape
+from spot.drafters.hypotheses import Survival
 from spot.drafters.order_model import OrderModel
 from spot.drafters.spot import SpotDrafter, SpotOptions
 from spot.targets.base import Conditionals
@@ -75,7 +76,9 @@ def test_the_runner_up_is_drafted_only_where_the_best_token_has_less_than_0_6(
     assert _first_commits(drafts, request.root) == best | runner_up
 
 
-def test_a_runner_up_weighs_less_than_the_best_by_their_probabilities(model: OrderModel) -> None:
+def test_the_best_token_weighs_by_its_survival_and_a_runner_up_by_its_probability(
+    model: OrderModel,
+) -> None:
     request = _request(_stale([0.5] * LENGTH, [0.25] * LENGTH))
     drafts = SpotDrafter(model, rule=GREEDY, mask_id=MASK_ID).propose([request])[0]
     first = drafts.depths == 1
@@ -84,7 +87,8 @@ def test_a_runner_up_weighs_less_than_the_best_by_their_probabilities(model: Ord
         int(s[2]): float(m)
         for s, m in zip(drafts.states[at_place], drafts.masses[at_place], strict=True)
     }
-    assert mass[11] == pytest.approx(mass[10] / 2, rel=1e-2)
+    survival = 0.5 / (0.5 + 0.25)  # unfitted: a sigmoid of the margin
+    assert mass[11] / mass[10] == pytest.approx(0.25 / survival, rel=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +121,7 @@ def test_the_hypothesis_is_the_draw_that_the_target_would_make_from_stale_condit
 def test_a_draw_that_survives_more_surely_weighs_more(model: OrderModel) -> None:
     rule, request = Rule(temperature=1.0), _request(stale_of(_conditionals(0), [0])[0])
     masses = [
-        SpotDrafter(model, rule=rule, mask_id=MASK_ID, survival=(offset, 1.0))
+        SpotDrafter(model, rule=rule, mask_id=MASK_ID, survival=Survival(offset, 1.0))
         .propose([request])[0]
         .masses[0]
         for offset in (-3.0, 0.0, 3.0)

@@ -1,133 +1,79 @@
-"""Recorded trajectories: what a root is paired with, and which examples are made of it."""
-
-from pathlib import Path
+"""Trajectories: which states are masked where, and which examples are made of them."""
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from spot.conditionals import stale_of
-from spot.decoder import ReferenceDecoder, Sample
-from spot.drafters.base import STALE_TOP, Stale
-from spot.limits import Limits
-from spot.targets.base import State, Unit, evaluate
-from spot.targets.sdar import SdarTarget
-from spot.training.trajectories import Recorder, Root, Trajectories, assemble, examples_at
-from spot.trajectory import Commit, Decoded
-from spot.transition import Rule
-from tests.twins import BLOCK_LENGTH as L
-from tests.twins import MASK_ID
+from spot.drafters.base import STALE_TOP
+from spot.training.trajectories import (
+    NEVER,
+    PROMPT,
+    SampleTrajectory,
+    Trajectories,
+    examples_at,
+)
 
-KEY = 2**63 + 11
-PROMPT = tuple(range(40, 40 + L + 3))
-LIMITS = Limits(prompt_tokens=len(PROMPT), max_tokens=20)
-GREEDY, SAMPLED = Rule(), Rule(temperature=1.0)
+L = 8
 
 
-def _record(twin: SdarTarget, rule: Rule) -> tuple[Decoded, dict[int, list[Root]]]:
-    recorder = Recorder(mask_id=MASK_ID)
-    sample = Sample(prompt_ids=PROMPT, key=KEY, limits=LIMITS)
-    decoded = ReferenceDecoder(twin, rule=rule, drafter=recorder, budget=1).decode(sample)
-    return decoded, recorder.take(KEY)
+def _sample(*blocks: list[int], seed: int = 0) -> SampleTrajectory:
+    """A sample with these commit steps by position; conditionals are random."""
+    when = np.array(blocks, np.int16)
+    counts = when.max(-1) + 1
+    num = int(counts.sum())
+    rng = np.random.default_rng(seed)
+    return SampleTrajectory(
+        start=np.arange(len(blocks)) * L,
+        when=when,
+        block=np.repeat(np.arange(len(blocks), dtype=np.int32), counts),
+        step=np.concatenate([np.arange(count, dtype=np.int32) for count in counts]),
+        log_probs=-rng.uniform(0, 9, (num, L, STALE_TOP)).astype(np.float16),
+        doubts=rng.normal(size=(num, L)).astype(np.float16),
+    )
 
 
-def _state(commits: list[Commit]) -> State:
-    """Everything from position 0 to the end of the grid, after some commits."""
-    state = np.full(-(-LIMITS.end // L) * L, MASK_ID, np.int64)
-    state[: len(PROMPT)] = PROMPT
-    for commit in commits:
-        state[commit.position] = commit.token
-    return state
-
-
-def _evaluated(twin: SdarTarget, state: State, start: int) -> Stale:
-    """The conditionals of the block at ``start``, computed from nothing."""
-    blocks = state.reshape(-1, L)
-    num = start // L
-    stores = [
-        Unit(state=blocks[b], start=b * L, pages=tuple(range(b)), write=b) for b in range(num)
-    ]
-    unit = Unit(state=blocks[num], start=start, pages=tuple(range(num)))
-    found = evaluate(twin, [unit, *stores], twin.new_pages(num + 1), num_states=1)
-    return stale_of(found, [0])[0]
-
-
-@pytest.mark.parametrize("rule", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
-def test_recording_changes_nothing(twin: SdarTarget, rule: Rule) -> None:
-    sample = Sample(prompt_ids=PROMPT, key=KEY, limits=LIMITS)
-    free = ReferenceDecoder(twin, rule=rule).decode(sample)
-    assert _record(twin, rule)[0].trajectory.commits == free.trajectory.commits
-
-
-@pytest.mark.parametrize("rule", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
-def test_roots_carry_the_conditionals_of_the_state_one_commit_before(
-    twin: SdarTarget, rule: Rule
-) -> None:
-    decoded, by_start = _record(twin, rule)
-    commits = decoded.trajectory.commits
-    assert list(by_start) == [L, 2 * L, 3 * L]
-    for start, roots in by_start.items():
-        inside = [i for i, c in enumerate(commits) if start <= c.position < start + L]
-        assert len(roots) == len(inside) - 1, "every root of a block but its opening"
-        for root, index in zip(roots, inside[1:], strict=True):
-            at_root, before = _state(commits[:index]), _state(commits[: index - 1])
-            stale = _evaluated(twin, before, start)
-            assert np.array_equal(root.masked, at_root[start : start + L] == MASK_ID)
-            assert np.array_equal(root.log_probs, stale.log_probs)
-            assert np.array_equal(root.doubts, stale.doubts)
-
-
-def test_a_finished_sample_is_forgotten_and_others_are_not(twin: SdarTarget) -> None:
-    recorder = Recorder(mask_id=MASK_ID)
-    decoder = ReferenceDecoder(twin, rule=SAMPLED, drafter=recorder, budget=1)
-    for key in (1, 2):
-        decoder.decode(Sample(prompt_ids=PROMPT, key=key, limits=LIMITS))
-    assert recorder.take(1)
-    assert recorder.take(1) == {}
-    assert recorder.take(2)
-
-
-def _seen(order: list[int]) -> list[Root]:
-    """Roots of a block whose commits have this order, one before each commit but the first."""
-    roots = []
-    for step in range(1, len(order)):
-        masked = np.zeros(L, bool)
-        masked[order[step:]] = True
-        mark = np.full((L, STALE_TOP), -step, np.float16)
-        roots.append(Root(masked, mark, mark[:, 0]))
-    return roots
-
-
-def _sample(
-    number: int, orders: dict[int, list[int]]
-) -> tuple[int, dict[int, list[Root]], list[int]]:
-    roots = {start: _seen(order) for start, order in orders.items()}
-    return number, roots, [start + p for start, order in orders.items() for p in order]
+# A block behind three prompt tokens, a whole one, and one that the sample leaves unfinished.
+FIRST = [PROMPT, PROMPT, PROMPT, 4, 1, 0, 3, 2]
+WHOLE = [7, 2, 5, 0, 1, 6, 3, 4]
+CUT = [NEVER, 0, NEVER, 3, 1, NEVER, 2, NEVER]
 
 
 def _trajectories() -> Trajectories:
-    """Three blocks of two samples; the first block holds three prompt tokens, the last is cut."""
-    rng = np.random.default_rng(0)
-    first = [int(p) for p in 3 + rng.permutation(L - 3)]
-    whole, cut = ([int(p) for p in rng.permutation(L)] for _ in range(2))
-    samples = [_sample(4, {L: first, 2 * L: whole}), _sample(9, {0: cut[:4]})]
-    return assemble(samples, length=L)
+    parts = [_sample(FIRST, WHOLE).numbered(4), _sample(CUT, seed=1).numbered(9)]
+    return Trajectories.concatenate(parts)
 
 
-def test_orders_are_positions_inside_the_block() -> None:
+def _order(when: NDArray[np.int16]) -> list[int]:
+    """Positions in the order of their commits."""
+    return [int(p) for p in np.argsort(when, kind="stable") if when[p] >= 0]
+
+
+def test_all_states_but_openings_are_roots_and_the_row_before_is_one_transition_older() -> None:
     found = _trajectories()
-    commits = (found.order >= 0).sum(1)
-    assert commits.tolist() == [L - 3, L, 4]
-    assert found.sample.tolist() == [4, 4, 9]
-    assert all(len(set(o[:n])) == n for o, n in zip(found.order, commits, strict=True))
+    roots = found.roots()
+    assert set(np.arange(len(found.step))) - set(roots) == {0, 5, 13}
+    assert np.array_equal(found.block[roots - 1], found.block[roots])
+    assert np.array_equal(found.step[roots - 1], found.step[roots] - 1)
+
+
+def test_a_position_is_masked_until_its_commit_and_the_prompt_never() -> None:
+    found = _trajectories()
+    rows = np.array([0, 0, 5, 13, 13])
+    masked = found.masked_at(rows, np.array([0, 2, 0, 0, 4]))
+    assert [list(np.flatnonzero(row)) for row in masked] == [
+        *([3, 4, 5, 6, 7], [3, 6, 7]),
+        list(range(L)),
+        *(list(range(L)), [0, 2, 5, 7]),
+    ]
 
 
 @pytest.mark.parametrize("depth", range(8))
 def test_labels_follow_the_true_order_at_every_depth(depth: int) -> None:
     found = _trajectories()
-    roots = np.arange(len(found.step))
+    roots = found.roots()
     examples = examples_at(found, roots, np.full(len(roots), depth))
     for i, root in enumerate(examples.root):
-        order, step = found.order[found.block[root]].tolist(), int(found.step[root])
+        order, step = _order(found.when[found.block[root]]), int(found.step[root])
         assert examples.label[i] == order[step + depth]
         assert set(np.flatnonzero(examples.taken[i])) == set(order[step : step + depth])
         assert examples.depth[i] == depth
@@ -136,35 +82,60 @@ def test_labels_follow_the_true_order_at_every_depth(depth: int) -> None:
 @pytest.mark.parametrize("depth", range(8))
 def test_examples_past_the_end_of_their_block_are_dropped_and_no_others(depth: int) -> None:
     found = _trajectories()
-    roots = np.arange(len(found.step))
-    commits = (found.order >= 0).sum(1)[found.block]
+    roots = found.roots()
+    commits = (found.when.max(-1) + 1)[found.block[roots]]
     examples = examples_at(found, roots, np.full(len(roots), depth))
-    assert examples.root.tolist() == roots[found.step + depth < commits].tolist()
+    assert examples.root.tolist() == roots[found.step[roots] + depth < commits].tolist()
 
 
 def test_a_label_is_masked_at_its_root_and_not_taken() -> None:
     found = _trajectories()
-    roots = np.repeat(np.arange(len(found.step)), 8)
-    examples = examples_at(found, roots, np.tile(np.arange(8), len(found.step)))
+    roots = np.repeat(found.roots(), 8)
+    examples = examples_at(found, roots, np.tile(np.arange(8), len(found.roots())))
     rows = np.arange(len(examples.label))
-    assert found.masked[examples.root][rows, examples.label].all()
+    assert examples.masked[rows, examples.label].all()
     assert not examples.taken[rows, examples.label].any()
+    assert not (examples.taken & ~examples.masked).any()
 
 
-def test_joined_files_keep_roots_with_their_blocks(tmp_path: Path) -> None:
+def test_a_threshold_transition_takes_all_its_positions_together() -> None:
+    found = _sample([1, 0, 1, 2, 0, 3, 3, 2]).numbered(0)
+    examples = examples_at(found, np.array([1]), np.array([2]))
+    assert np.flatnonzero(examples.taken[0]).tolist() == [0, 2, 3, 7]
+
+
+def test_joined_samples_keep_states_with_their_blocks_and_numbers() -> None:
     one = _trajectories()
-    paths = [tmp_path / name for name in ("a", "b")]
-    for path in paths:
-        one.save(path)
-    both = Trajectories.load(paths)
-    assert np.array_equal(both.order[both.block], np.tile(one.order[one.block], (2, 1)))
+    both = Trajectories.concatenate([one, one])
+    assert np.array_equal(both.when[both.block], np.tile(one.when[one.block], (2, 1)))
     assert np.array_equal(both.log_probs[len(one.step) :], one.log_probs)
-    assert both.sample.tolist() == 2 * one.sample.tolist()
+    assert both.sample.tolist() == [4, 4, 9, 4, 4, 9]
 
 
-def test_selected_roots_still_name_their_blocks() -> None:
+def test_selected_states_still_name_their_blocks() -> None:
     found = _trajectories()
     chosen = found.select(found.sample == 9)
-    assert len(chosen.step) == 3
+    assert chosen.step.tolist() == [0, 1, 2, 3]
     assert (chosen.sample[chosen.block] == 9).all()
-    assert np.array_equal(chosen.masked, found.masked[found.block == 2])
+    assert np.array_equal(chosen.doubts, found.doubts[found.block == 2])
+
+
+def test_bytes_give_the_sample_back() -> None:
+    sample = _sample(FIRST, WHOLE, CUT)
+    again = SampleTrajectory.from_bytes(sample.to_bytes())
+    for name, array in sample._asdict().items():
+        assert getattr(again, name).dtype == array.dtype
+        assert np.array_equal(getattr(again, name), array), name
+
+
+def test_stored_numbers_are_little_endian() -> None:
+    stored = _sample(CUT).to_bytes()
+    assert stored["when"][:6] == b"\xff\xff\x00\x00\xff\xff"
+    assert stored["step"][4:8] == b"\x01\x00\x00\x00"
+
+
+@pytest.mark.parametrize("name", ["when", "block", "log_probs", "doubts"])
+def test_bytes_of_another_size_are_refused(name: str) -> None:
+    stored = _sample(FIRST, WHOLE).to_bytes()
+    with pytest.raises(ValueError, match="reshape"):
+        SampleTrajectory.from_bytes(stored | {name: stored[name][:-4]})

@@ -1,9 +1,11 @@
 import math
+from typing import Literal
 
+import numpy as np
 import pytest
 import torch
 
-from spot.transition import Rule, ban, confidence, draw, kept, leader
+from spot.transition import Rule, ban, confidence, draw, kept, law, leader, select, tied
 
 INF = math.inf
 
@@ -87,3 +89,70 @@ def test_a_draw_is_a_function_of_key_and_position() -> None:
     assert token(5, 8) == token(5, 8)
     assert len({token(5, p) for p in range(6)}) > 1
     assert len({token(k, 8) for k in range(6)}) > 1
+
+
+def test_the_law_is_what_draws_follow() -> None:
+    logits = torch.tensor([[1.2, -0.3, 0.4, 2.0, 0.0], [0.0, 5.0, 5.0, -INF, 1.0]])
+    rule = Rule(temperature=0.7, top_k=3, top_p=0.9)
+    expected = (logits.double() / 0.7).masked_fill(~kept(logits, rule), -INF).softmax(-1)
+    assert torch.equal(law(logits, rule), expected)
+    assert law(logits, Rule()).tolist() == [[0, 0, 0, 1, 0], [0, 1, 0, 0, 0]]
+
+
+THRESHOLD = Rule(name="threshold", tau=0.7)
+
+
+def test_strict_commits_the_leader_alone() -> None:
+    conf = torch.tensor([[-0.01, -0.001, -INF], [-INF, -3.0, -3.0]])
+    assert select(conf, Rule()).tolist() == [[False, True, False], [False, True, False]]
+
+
+def test_threshold_commits_everything_above_tau() -> None:
+    conf = torch.tensor([0.71, 0.69, 0.99, 0.0]).log()[None]
+    assert select(conf, THRESHOLD).tolist() == [[True, False, True, False]]
+
+
+def test_threshold_falls_back_on_the_leader_of_its_own_state() -> None:
+    conf = torch.tensor([[0.2, 0.6, 0.6, 0.0], [0.9, 0.8, 0.0, 0.0]]).log()
+    assert select(conf, THRESHOLD).tolist() == [
+        [False, True, False, False],
+        [True, True, False, False],
+    ]
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.5, 0.7, 0.85, 0.9, 0.95])
+def test_a_confidence_of_exactly_tau_is_not_above_it(tau: float) -> None:
+    rule = Rule(name="threshold", tau=tau)
+    at = np.float32(np.log(np.float64(tau)))  # rounded once
+    above = np.nextafter(at, np.float32(0))
+    assert rule.log_tau == float(at)
+    conf = torch.from_numpy(np.array([[-9.0, at, -9.0, above]], np.float32))
+    assert select(conf, rule).tolist() == [[False, False, False, True]]
+
+
+def test_a_tie_counts_where_it_settled_the_choice() -> None:
+    conf = torch.tensor(
+        [
+            [-2.0, -2.0, -INF],  # two leaders
+            [-2.0, -1.9, -2.0],  # one
+            [-0.1, -0.1, -2.0],  # two, both above tau
+        ]
+    )
+    assert tied(conf, Rule()).tolist() == [True, False, True]
+    assert tied(conf, THRESHOLD).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "tau", "message"),
+    [
+        ("strict", 0.5, "has no tau"),
+        ("threshold", None, "needs a tau"),
+        ("threshold", 0.0, "needs a tau"),
+        ("threshold", 1.0, "needs a tau"),
+    ],
+)
+def test_a_rule_and_its_tau_must_fit(
+    name: Literal["strict", "threshold"], tau: float | None, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Rule(name=name, tau=tau)

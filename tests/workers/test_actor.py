@@ -1,14 +1,21 @@
 """The worker as the driver sees it, called directly."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from manifests.plan import plan_hash
-from tests.manifests.builders import StoredJob
+from tests.manifests.builders import StoredJob, make_job
 from workers.actor import Heartbeat, Worker, WorkerConfig
 from workers.environment import report_environment
 from workers.stream import Totals
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> StoredJob:
+    """A job without a model."""
+    return make_job(tmp_path, work="null")
 
 
 def config(job: StoredJob, *, plan_sha256: str | None = None) -> WorkerConfig:
@@ -17,7 +24,6 @@ def config(job: StoredJob, *, plan_sha256: str | None = None) -> WorkerConfig:
         store_uri=job.store.uri,
         plan_sha256=plan_sha256 or plan_hash(job.plan),
         job_json=job.plan.job.model_dump_json(),
-        work="null",
     )
 
 

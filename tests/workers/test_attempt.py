@@ -1,6 +1,8 @@
 """One attempt from staged rows to the commit record, and what failures leave behind."""
 
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -12,8 +14,9 @@ from manifests.keys import commit_key, data_key
 from manifests.protocol import read_record
 from manifests.store.base import Store
 from tests.manifests.builders import StoredJob
+from tests.workers.builders import empty_assembly, full_assembly
 from tests.workers.fakes import FakeEngine, FakeRuntime
-from workers.attempt import Attempt, AttemptRunner
+from workers.attempt import Attempt, AttemptRunner, sample_sums
 from workers.gate import Gate
 from workers.samples import SampleResult
 from workers.stream import SampleStream
@@ -56,7 +59,7 @@ def test_an_attempt_commits_its_shard(make_runner: MakeRunner, job: StoredJob) -
     assert record is not None
     assert (outcome.status, outcome.attempt) == ("committed", record.attempt)
     assert (record.rows, record.samples, record.ok, record.errors) == (2, 4, 2, 2)
-    assert record.counters == {"forwards": 1, "tokens": 4, "nfe": 6, "transitions": 8}
+    assert record.counters == {"forwards": 1, "tokens": 4, "nfe": 6, "transitions": 8, "tied": 0}
     assert (record.worker, record.versions) == ("w@host", {"torch": "2.13"})
 
 
@@ -69,6 +72,21 @@ def test_the_file_says_which_job_attempt_and_rule_it_is_from(
     assert metadata[b"spotbatch.attempt"] == outcome.attempt.encode()
     assert b'"rule":"strict"' in metadata[b"spotbatch.rule"]
     assert metadata[b"spotbatch.distribution_preserving"].startswith(b"true: ")
+
+
+def test_the_file_says_the_rules_constants(make_runner: MakeRunner, job: StoredJob) -> None:
+    outcome = make_runner().run(0)
+    metadata = pq.read_metadata(job.path(data_key(0, outcome.attempt))).metadata
+    rule = json.loads(metadata[b"spotbatch.rule"])
+    names = ("rule", "tau", "temperature", "top_k", "top_p", "verifier")
+    assert [rule[name] for name in names] == ["strict", None, 0.0, 0, 1.0, "coupled"]
+
+
+def test_transitions_settled_by_a_tie_break_are_summed_over_the_shard(job: StoredJob) -> None:
+    assembly = empty_assembly(job)
+    for sample in full_assembly(job).in_order():
+        assembly.add(replace(sample, tied=sample.row))
+    assert sample_sums(assembly)["tied"] == 6
 
 
 def test_every_attempt_has_an_id_of_its_own_and_a_late_one_is_lost(

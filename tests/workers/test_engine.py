@@ -18,11 +18,13 @@ from spot.transition import Rule
 from tests.twins import BLOCK_LENGTH, MASK_ID, PAD_ID, STOP_ID, write_sdar_twin
 from workers.budget import AutoBudget, BudgetPolicy, FixedBudget, Floats, ForwardCost
 from workers.engine import Engine, EngineSettings
+from workers.rounds import FullDrafts
 from workers.samples import SampleRequest, SampleResult
 
 L = BLOCK_LENGTH
 LENGTHS = (1, L - 1, L, L + 1, 3 * L + 2)
 GREEDY, SAMPLED = Rule(), Rule(temperature=1.0, top_p=0.9)
+THRESHOLD = Rule(name="threshold", tau=0.05, temperature=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +71,18 @@ def _engine(
     batch: int = 3,
     num_pages: int = 80,
     budget: BudgetPolicy | None = None,
-    look_through: bool = True,
+    full_drafts: FullDrafts = "look_through",
+    fused_store: bool = True,
+    padded: bool = False,
 ) -> Engine:
     settings = EngineSettings(
         rule=rule,
         batch=batch,
         num_pages=num_pages,
         traced=True,
-        full_drafts="look_through" if look_through else "drop",
+        full_drafts=full_drafts,
+        fused_store=fused_store,
+        padded=padded,
     )
     return Engine(
         target,
@@ -114,6 +120,7 @@ def _assert_equal(result: SampleResult, decoded: Decoded) -> None:
     assert result.finish_reason == decoded.finish_reason
     assert result.trace.positions == tuple(c.position for c in commits)
     assert result.trace.tokens == tuple(c.token for c in commits)
+    assert result.trace.steps == tuple(decoded.trajectory.steps)
     assert result.trace.confidences == tuple(c.confidence for c in commits)
     assert result.trace.log_probabilities == tuple(c.log_probability for c in commits)
 
@@ -157,10 +164,69 @@ def test_drafts_look_through_to_the_next_block_without_changing_anything(
 ) -> None:
     requests = _requests(max_tokens=40)
     with_it = _decode(_engine(target, budget=FixedBudget(60)), requests)
-    without = _decode(_engine(target, budget=FixedBudget(60), look_through=False), requests)
+    without = _decode(_engine(target, budget=FixedBudget(60), full_drafts="drop"), requests)
     for request in requests:
         _assert_equal(with_it[request.row, 0], _reference(target, request, GREEDY))
     assert sum(r.nfe for r in with_it.values()) < sum(r.nfe for r in without.values())
+
+
+@pytest.mark.parametrize("rule", [SAMPLED, THRESHOLD], ids=["strict", "threshold"])
+@pytest.mark.parametrize(
+    ("full_drafts", "fused_store", "padded"),
+    [("look_through", True, True), ("reuse", True, False), ("drop", False, False)],
+)
+def test_what_becomes_of_full_drafts_stores_and_padding_changes_nothing(
+    target: SdarTarget, rule: Rule, full_drafts: FullDrafts, fused_store: bool, padded: bool
+) -> None:
+    engine = _engine(
+        target,
+        rule=rule,
+        budget=FixedBudget(6),
+        full_drafts=full_drafts,
+        fused_store=fused_store,
+        padded=padded,
+    )
+    results = _decode(engine, _requests())
+    for request in _requests():
+        _assert_equal(results[request.row, 0], _reference(target, request, rule))
+
+
+def test_a_threshold_transition_may_commit_several_tokens(target: SdarTarget) -> None:
+    results = _decode(_engine(target, rule=THRESHOLD), _requests())
+    assert any(r.trace and r.transitions < len(r.trace.tokens) for r in results.values())
+    assert all(r.trace and r.transitions == 1 + max(r.trace.steps) for r in results.values())
+
+
+def test_unfused_stores_are_forwards_of_their_own(target: SdarTarget) -> None:
+    request = _requests(max_tokens=4 * L)[1]  # ends three blocks after its first one
+    fused = _decode(_engine(target), [request])[1, 0]
+    apart = _decode(_engine(target, full_drafts="drop", fused_store=False), [request])[1, 0]
+    blocks = len({p // L for p in apart.trace.positions}) if apart.trace else 0
+    assert (fused.nfe_store, apart.nfe_store) == (0, blocks - 1)
+    assert apart.nfe == fused.nfe
+
+
+def test_a_padded_forward_has_one_size_whatever_was_drafted(target: SdarTarget) -> None:
+    engine = _engine(target, budget=FixedBudget(9), full_drafts="drop", padded=True)
+    engine.add(_requests()[0])
+    sizes, before, opened = set(), 0, 0
+    while engine.has_work():
+        engine.step()
+        positions = engine.counters()["positions"]
+        if positions - before > 2 * L:  # not an opening with a store at most
+            sizes.add(positions - before)
+        else:
+            opened += 1
+        before = positions
+    assert sizes == {10 * L}
+    assert opened == 2
+
+
+def test_settings_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(ValueError, match="only with fused stores"):
+        EngineSettings(rule=GREEDY, batch=1, num_pages=1, fused_store=False)
+    with pytest.raises(ValueError, match="strict rule only"):
+        EngineSettings(rule=THRESHOLD, batch=1, num_pages=1, verifier="rejection")
 
 
 def test_all_pages_are_given_back(target: SdarTarget) -> None:

@@ -66,6 +66,7 @@ def test_traces_are_aligned_with_tokens_and_in_commit_order(tmp_path: Path, job:
     assert row["log_probability"] == [-0.25, 0.0]
     assert row["commit_position"] == [4, 3]
     assert row["commit_token"] == row["token_ids"][::-1]
+    assert row["commit_transition"] == [0, 1]
 
 
 def test_a_lone_surrogate_in_an_error_message_can_be_stored(tmp_path: Path, job: StoredJob) -> None:

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import workers.runtime
-from spot.drafters.checkpoint import DrafterConfig, OrderModelShape
-from spot.drafters.order_model import OrderModel, save_order_model
+from spot.drafters.checkpoint import DrafterConfig, OrderModelShape, save_drafter
+from spot.drafters.order_model import OrderModel
 from tests.manifests.builders import StoredJob, make_job
 from tests.twins import BLOCK_LENGTH, write_sdar_twin
 from tests.workers.builders import drain_work
@@ -19,6 +19,7 @@ from workers.runtime import load_runtime
 from workers.samples import OutputSample
 from workers.work import GenerateWork
 
+THRESHOLD: dict[str, Any] = {"rule": "threshold", "tau": 0.02}  # the twin is never sure
 DRAWN: dict[str, Any] = {"temperature": 1.0, "top_p": 0.9}
 
 
@@ -33,7 +34,7 @@ def drafter_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shape = OrderModelShape(width=16, layers=1, heads=2, feedforward=16)
     config = DrafterConfig(shape=shape, block_length=BLOCK_LENGTH, target="t", data="d")
     torch.manual_seed(0)
-    save_order_model(OrderModel(shape), config, path)
+    save_drafter(OrderModel(shape), config, path)
     return path
 
 
@@ -42,12 +43,19 @@ def _few_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers.runtime, "CACHE_BYTES", 0)
 
 
-def _job(folder: Path, twin: Path, *, drafter: Path | None = None, **decode: Any) -> StoredJob:
+def _job(
+    folder: Path,
+    twin: Path,
+    *,
+    drafter: Path | None = None,
+    method: str | None = None,
+    **decode: Any,
+) -> StoredJob:
     return make_job(
         folder,
         target={"path": str(twin)},
-        drafter={"path": drafter and str(drafter)},
-        decode={"max_tokens": 11, "draft_budget": 4 if drafter else 0} | decode,
+        drafter={"path": drafter and str(drafter), "method": method},
+        decode={"max_tokens": 11, "draft_budget": 4 if drafter or method else 0} | decode,
         output={"uri": "/out", "trace": "commits"},
         cluster={"batch": 3},
     )
@@ -84,6 +92,31 @@ def test_a_replay_is_what_a_drafting_worker_decodes(
 ) -> None:
     job = _job(tmp_path, twin_path, drafter=drafter_path, **decode)
     _assert_replayed(job, shard=shard)
+
+
+@pytest.mark.usefixtures("_few_pages")
+@pytest.mark.parametrize(
+    ("method", "decode"),
+    [("sets_stale", {}), ("sets_stale", DRAWN), ("chain", {})],
+    ids=["greedy", "drawn", "chain"],
+)
+def test_a_replay_is_what_a_worker_decodes_under_the_threshold_rule(
+    tmp_path: Path, twin_path: Path, method: str, decode: dict[str, Any]
+) -> None:
+    job = _job(tmp_path, twin_path, method=method, **(THRESHOLD | decode))
+    samples = _decoded(job, shard=0)
+    assert any(sample.drafted for sample in samples)
+    traces = [sample.trace for sample in samples if sample.trace is not None]
+    assert [trace.num_transitions for trace in traces] == [s.transitions for s in samples]
+    assert any(trace.num_transitions < len(trace.positions) for trace in traces)
+    _assert_replayed(job, shard=0)
+
+
+@pytest.mark.usefixtures("_few_pages")
+def test_a_replay_is_what_an_uncoupled_worker_decodes(tmp_path: Path, twin_path: Path) -> None:
+    job = _job(tmp_path, twin_path, method="chain", verifier="uncoupled", **DRAWN)
+    assert any(sample.drafted for sample in _decoded(job, shard=0))
+    _assert_replayed(job, shard=0)
 
 
 @pytest.mark.usefixtures("_few_pages")

@@ -9,12 +9,14 @@ import torch
 import workers.runtime
 from manifests.job import Decode, JobSpec
 from manifests.staged import StagedRow
-from spot.drafters.checkpoint import DrafterConfig, OrderModelShape
-from spot.drafters.order_model import OrderModel, save_order_model
+from spot.drafters.checkpoint import DrafterConfig, OrderModelShape, save_drafter
+from spot.drafters.order_model import OrderModel
 from spot.limits import Limits
+from spot.targets.base import Target
 from spot.transition import Rule
 from tests.twins import BLOCK_LENGTH, PAD_ID, STOP_ID, write_sdar_twin
-from workers.runtime import Runtime, limits_of, load_runtime, rule_of
+from workers.engine import Engine, EngineSettings
+from workers.runtime import Runtime, drafter_of, limits_of, load_runtime, rule_of
 from workers.samples import SampleRequest, SampleResult
 
 MAX_TOKENS = 12
@@ -32,7 +34,7 @@ def drafter_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shape = OrderModelShape(width=16, layers=1, heads=2, feedforward=16)
     config = DrafterConfig(shape=shape, block_length=BLOCK_LENGTH, target="t", data="d")
     torch.manual_seed(0)
-    save_order_model(OrderModel(shape), config, path)
+    save_drafter(OrderModel(shape), config, path)
     return path
 
 
@@ -42,12 +44,19 @@ def _few_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers.runtime, "CACHE_BYTES", 0)
 
 
-def _job(twin: Path, *, drafter: Path | None = None, trace: str = "none", **decode: Any) -> JobSpec:
+def _job(
+    twin: Path,
+    *,
+    drafter: Path | None = None,
+    method: str | None = None,
+    trace: str = "none",
+    **decode: Any,
+) -> JobSpec:
     return JobSpec.model_validate(
         {
             "input": {"uri": "prompts.jsonl"},
             "target": {"path": str(twin)},
-            "drafter": {"path": drafter and str(drafter)},
+            "drafter": {"path": drafter and str(drafter), "method": method},
             "decode": {"max_tokens": MAX_TOKENS, "draft_budget": 0} | decode,
             "output": {"uri": "out", "trace": trace},
         }
@@ -143,6 +152,91 @@ def test_invariant_numerics_are_probed_at_the_start(
 def test_the_rule_has_the_jobs_constants() -> None:
     decode = Decode(temperature=0.7, top_k=5, top_p=0.9)
     assert rule_of(decode) == Rule(temperature=0.7, top_k=5, top_p=0.9)
+
+
+def test_the_threshold_rule_has_the_jobs_tau() -> None:
+    assert rule_of(Decode(rule="threshold", tau=0.9)) == Rule(name="threshold", tau=0.9)
+
+
+@pytest.mark.parametrize(
+    ("decode", "expected"),
+    [
+        ({}, {}),
+        (
+            {"verifier": "uncoupled", "full_drafts": "reuse", "fused_store": False},
+            {"verifier": "uncoupled", "full_drafts": "reuse", "fused_store": False},
+        ),
+        ({"padded": True, "full_drafts": "drop"}, {"padded": True, "full_drafts": "drop"}),
+    ],
+)
+def test_the_engine_has_the_jobs_settings(
+    twin_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    decode: dict[str, Any],
+    expected: dict[str, Any],
+) -> None:
+    made: list[EngineSettings] = []
+
+    def spy(target: Target, *, settings: EngineSettings, **parts: Any) -> Engine:
+        made.append(settings)
+        return Engine(target, settings=settings, **parts)
+
+    monkeypatch.setattr(workers.runtime, "Engine", spy)
+    load_runtime(_job(twin_path, **decode))
+    defaults = {"verifier": "coupled", "full_drafts": "look_through", "fused_store": True}
+    wanted = defaults | {"padded": False} | expected
+    assert [{name: getattr(s, name) for name in wanted} for s in made] == [wanted]
+
+
+SAMPLED: dict[str, Any] = {"temperature": 1.0, "draft_budget": 4}
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [
+        {"verifier": "uncoupled"},
+        {"full_drafts": "reuse", "fused_store": False},
+        {"full_drafts": "drop", "padded": True},
+    ],
+    ids=["uncoupled", "stores apart", "padded"],
+)
+def test_exact_settings_of_drafting_leave_the_output_alone(
+    twin_path: Path, decode: dict[str, Any]
+) -> None:
+    free = _decode(load_runtime(_job(twin_path, temperature=1.0)))
+    drafted = _decode(load_runtime(_job(twin_path, method="chain", **(SAMPLED | decode))))
+    assert drafted.drafted > 0
+    assert drafted.token_ids == free.token_ids
+
+
+def test_greedy_match_and_rejection_decode_other_samples(twin_path: Path) -> None:
+    free = _decode(load_runtime(_job(twin_path, temperature=1.0)))
+    for verifier in ("greedy", "rejection"):
+        job = _job(twin_path, method="chain", verifier=verifier, **SAMPLED)
+        result = _decode(load_runtime(job))
+        assert result.accepted > 0
+        assert result.token_ids != free.token_ids
+
+
+@pytest.mark.parametrize(
+    ("verifier", "coupled", "sampled"),
+    [
+        ("coupled", True, False),
+        ("uncoupled", False, False),
+        ("greedy", False, False),
+        ("rejection", False, True),
+    ],
+)
+def test_the_verifier_decides_how_drafts_are_drawn(
+    monkeypatch: pytest.MonkeyPatch, verifier: str, coupled: bool, sampled: bool
+) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        workers.runtime, "make_drafter", lambda method, path, **options: asked.append(options)
+    )
+    job = _job(Path("t"), method="chain", verifier=verifier, **SAMPLED)
+    drafter_of(job, mask_id=3)
+    assert [(o["coupled"], o["sampled"], o["mask_id"]) for o in asked] == [(coupled, sampled, 3)]
 
 
 def _limits(**decode: Any) -> Limits:

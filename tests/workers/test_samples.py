@@ -17,5 +17,11 @@ def test_token_traces_are_in_the_order_of_positions_and_end_with_the_tokens() ->
     )
 
 
+def test_commits_of_one_transition_are_counted_once() -> None:
+    assert TRACE.num_transitions == 3
+    nothing = CommitTrace(positions=(), tokens=(), steps=(), log_probabilities=(), confidences=())
+    assert nothing.num_transitions == 0
+
+
 def test_a_sample_without_tokens_has_an_empty_trace() -> None:
     assert TRACE.of_tokens(3, 0) == TokenTrace(steps=(), log_probabilities=(), confidences=())

@@ -1,15 +1,17 @@
 """What becomes of rows: samples with their keys, and error rows where a row is in trouble."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from manifests.plan import sample_key
-from tests.manifests.builders import StoredJob
+from tests.manifests.builders import StoredJob, make_job
 from tests.workers.builders import drain_work, with_prompt
 from tests.workers.fakes import PROMPT_IDS, FakeRuntime, result_of
 from workers.samples import SampleRequest
-from workers.work import GenerateWork, NullWork, Work, open_work
+from workers.work import GenerateWork, NullWork, Work, decoded_output, open_work
 
 
 @pytest.fixture(params=["generate", "null"])
@@ -47,6 +49,13 @@ def test_requests_carry_prompt_key_and_budget(job: StoredJob) -> None:
     assert runtime.engine.requests[0] == SampleRequest(
         shard=0, row=0, sample=0, prompt_ids=PROMPT_IDS, key=key, max_tokens=256
     )
+
+
+def test_a_row_may_have_a_budget_of_its_own(job: StoredJob) -> None:
+    runtime = FakeRuntime()
+    rows = [replace(job.rows[0][0], max_tokens=9), job.rows[0][1], job.rows[0][2]]
+    GenerateWork(job.plan, runtime=runtime).admit(job.plan.shards[0], rows)
+    assert [r.max_tokens for r in runtime.engine.requests] == [9, 9, 256, 256, 256, 256]
 
 
 def test_a_row_that_cannot_be_encoded_leaves_its_neighbours_alone(job: StoredJob) -> None:
@@ -90,8 +99,16 @@ def test_costs_and_traces_go_with_the_sample(job: StoredJob) -> None:
     assert sample.token_trace.steps == (1, 0)
 
 
-def test_null_work_computes_nothing_and_claims_no_numerics(job: StoredJob) -> None:
-    work = open_work("null", plan=job.plan, job=job.plan.job)
+def test_transitions_settled_by_a_tie_break_go_with_the_sample() -> None:
+    request = SampleRequest(shard=0, row=0, sample=0, prompt_ids=PROMPT_IDS, key=1, max_tokens=256)
+    result = replace(result_of(request), tied=3)
+    output = decoded_output(result, text="ab", token_ids=(1, 2), finish_reason="stop")
+    assert output.tied == 3
+
+
+def test_null_work_computes_nothing_and_claims_no_numerics(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "null", work="null")
+    work = open_work(job.plan, job=job.plan.job)
     samples = drain_work(work, job, shard=0, rows=job.rows[0]).in_order()
     assert {(s.text, s.token_ids, s.nfe) for s in samples} == {("", (), 0)}
     assert work.dtype is None

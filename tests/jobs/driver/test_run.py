@@ -28,7 +28,7 @@ def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(job: StoredJob, *, workers: int = 1) -> RunResult:
     spec = job.plan.job.model_copy(update={"cluster": Cluster(workers=workers)})
-    return run_job(job.store, job.plan, spec, NoProgress(), work="null")
+    return run_job(job.store, job.plan, spec, NoProgress())
 
 
 def commit_all(job: StoredJob) -> None:

@@ -1,0 +1,65 @@
+"""Soft labels that make the target less sure the farther it looks.
+
+The tasks are templates: trained on hard labels, a small model ends up sure of nearly a whole block
+at once. Then threshold decoding fills a block in one forward, and the order of strict decoding is
+decided by differences of 1e-7, which is nothing like a model of natural text. The last training
+stage therefore softens the labels: a masked position with its nearest known token d steps away
+keeps its token with probability 1 - eps and spreads eps evenly over the vocabulary, where eps grows
+with d and with how rare the token is. The most probable token stays the right one.
+
+Legend: B sequences, N noised positions, L block length, R masked positions, V vocabulary.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+BASE, GROWTH, CEILING = 0.003, 1.7, 0.7
+MEDIAN_BITS, BITS_PER_DOUBLING = 7.0, 2.0
+
+
+def distance(masked: Tensor, *, block_length: int) -> Tensor:
+    """Steps to the nearest known position of the block, or to the block before it.
+
+    Args:
+        masked: bool [B, N], N a multiple of L.
+        block_length: L.
+
+    Returns:
+        int64 [B, N], at least 1 where masked.
+    """
+    known = ~masked.unflatten(1, (-1, block_length))
+    places = torch.arange(block_length).expand(known.shape)
+    before = places.masked_fill(~known, -1).cummax(-1).values
+    after = places.masked_fill(~known, 2 * block_length).flip(-1).cummin(-1).values.flip(-1)
+    return torch.minimum(places - before, after - places).flatten(1)
+
+
+def rarity(sequences: Iterable[list[int]], *, vocab_size: int) -> Tensor:
+    """A factor per token, fp32 [V]: 1 at 7 bits of surprise, doubling every 2 bits."""
+    counts = torch.ones(vocab_size)
+    for ids in sequences:
+        counts += torch.bincount(torch.tensor(ids), minlength=vocab_size)
+    bits = -(counts / counts.sum()).log2()
+    return torch.exp2((bits - MEDIAN_BITS) / BITS_PER_DOUBLING)
+
+
+def noise_mass(distances: Tensor, rarities: Tensor) -> Tensor:
+    """eps of each masked position, fp32 [R]; grows without ever reaching the ceiling."""
+    x = BASE * torch.pow(GROWTH, distances.float() - 1.0) * rarities
+    return CEILING * x / (CEILING + x)
+
+
+def soft_cross_entropy(logits: Tensor, labels: Tensor, eps: Tensor) -> Tensor:
+    """Cross entropy against the softened labels, fp32 [R].
+
+    Args:
+        logits: fp32 [R, V].
+        labels: int64 [R].
+        eps: fp32 [R], probability that is spread evenly.
+    """
+    hard = functional.cross_entropy(logits, labels, reduction="none")
+    even = -functional.log_softmax(logits, dim=-1).mean(-1)
+    return (1.0 - eps) * hard + eps * even

@@ -1,0 +1,91 @@
+"""The walks of a round: each sample follows the target through its own evaluated states."""
+
+import torch
+
+from spot.rejection import rejection
+from spot.targets.base import Conditionals
+from spot.transition import Rule
+from spot.verification import (
+    Stepper,
+    Transitions,
+    VerifierName,
+    Walk,
+    coupled,
+    greedy,
+    signed,
+    transitions,
+    walk,
+)
+from workers.rounds import Entry
+
+
+def walk_entries(
+    entries: list[Entry],
+    found: Conditionals,
+    *,
+    rule: Rule,
+    verifier: VerifierName,
+    mask_id: int,
+) -> list[Walk]:
+    """One walk per entry; all transitions are computed in one call.
+
+    Counts the transitions on the path that a tie break settled.
+
+    Args:
+        entries: the samples' parts of the round.
+        found: conditionals of all evaluated states.
+        rule: the transition rule.
+        verifier: how drafts are accepted.
+        mask_id: the mask.
+    """
+    keys = [[signed(e.sequence.request.key)] * len(e.states) for e in entries]
+    phi = transitions(
+        found,
+        states=torch.tensor([index for e in entries for index in e.indices]),
+        starts=torch.tensor([start for e in entries for start in e.starts()]),
+        keys=torch.tensor([key for part in keys for key in part]),
+        rule=rule,
+    )
+    first, walks = 0, []
+    for entry in entries:
+        sequence = entry.sequence
+        made = walk(
+            entry.states,
+            _stepper(entry, found, phi, first=first, rule=rule, verifier=verifier),
+            start=sequence.block * len(sequence.root),
+            mask_id=mask_id,
+            limits=sequence.limits,
+            openings=entry.openings,
+        )
+        sequence.trajectory.cost.tied += int(phi.tied[[first + i for i in made.path]].sum())
+        walks.append(made)
+        first += len(entry.states)
+    return walks
+
+
+def _stepper(
+    entry: Entry,
+    found: Conditionals,
+    phi: Transitions,
+    *,
+    first: int,
+    rule: Rule,
+    verifier: VerifierName,
+) -> Stepper:
+    """What the verifier does at each of a sample's states."""
+    if verifier == "greedy":
+        return greedy(phi, first)
+    if verifier != "rejection":
+        return coupled(phi, first)
+    sequence = entry.sequence
+    return rejection(
+        found,
+        phi,
+        first=first,
+        states=entry.indices,
+        proposals=entry.drafts.proposals,
+        start=sequence.block * len(sequence.root),
+        step=sequence.step,
+        key=sequence.request.key,
+        rule=rule,
+    )
