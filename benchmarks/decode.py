@@ -6,7 +6,7 @@ from benchmarks.workload import Loaded
 from spot.drafters.base import Drafter
 from spot.limits import Limits
 from workers.budget import FixedBudget
-from workers.engine import Engine
+from workers.engine import Engine, Observer
 from workers.samples import SampleRequest, SampleResult
 
 BATCH = 16
@@ -19,10 +19,13 @@ def decode(
     drafter: Drafter | None,
     num_samples: int,
     batch: int = BATCH,
+    observer: Observer | None = None,
 ) -> list[SampleResult]:
     """The first samples, in order."""
     requests = loaded.requests[:num_samples]
-    engine = _engine(loaded, setting, drafter=drafter, requests=requests, batch=batch)
+    engine = _engine(
+        loaded, setting, drafter=drafter, requests=requests, batch=batch, observer=observer
+    )
     for request in requests:
         engine.add(request)
     results: list[SampleResult] = []
@@ -38,6 +41,7 @@ def _engine(
     drafter: Drafter | None,
     requests: list[SampleRequest],
     batch: int,
+    observer: Observer | None,
 ) -> Engine:
     spec = loaded.target.spec
     stops = frozenset(spec.stop_ids) if setting.protocol == "early_stop" else frozenset()
@@ -56,4 +60,5 @@ def _engine(
         limits=limits,
         drafter=drafter,
         budget=FixedBudget(setting.budget),
+        observer=observer,
     )

@@ -53,18 +53,22 @@ def load(workload: Workload) -> Loaded:
     """Load once per process; threads are set first, since they belong to the numerics."""
     set_threads(THREADS)
     target = load_target(workload.target)
+    chosen = islice(problems("held_out", seed=SEED), workload.num_prompts)
+    rows = [StagedRow(row=i, id=str(i), prompt=p.prompt) for i, p in enumerate(chosen)]
+    requests = [request_of(row, target, max_tokens=workload.max_tokens) for row in rows]
+    return Loaded(target, requests)
+
+
+def request_of(
+    row: StagedRow, target: SdarTarget, *, max_tokens: int = MAX_TOKENS
+) -> SampleRequest:
+    """What the engine is asked for a row."""
     tokenization = Tokenization(
         target.tokenizer,
         max_positions=target.spec.max_positions,
-        max_tokens=workload.max_tokens,
+        max_tokens=max_tokens,
         length=target.spec.block_length,
     )
-    chosen = islice(problems("held_out", seed=SEED), workload.num_prompts)
-    rows = [StagedRow(row=i, id=str(i), prompt=p.prompt) for i, p in enumerate(chosen)]
-    return Loaded(target, [_request(row, tokenization, workload.max_tokens) for row in rows])
-
-
-def _request(row: StagedRow, tokenization: Tokenization, max_tokens: int) -> SampleRequest:
     return SampleRequest(
         shard=0,
         row=row.row,
