@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from spot.decoder import ReferenceDecoder
+from spot.drafters.base import Drafter, DraftRequest, Drafts
 from spot.limits import Limits
 from spot.targets.base import Unit
 from spot.transition import Rule
@@ -162,3 +163,54 @@ def test_equal_states_of_one_forward_are_evaluated_once() -> None:
     for units in target.forwards:
         states = [(u.pages, u.state.tobytes()) for u in units if u.write < 0]
         assert len(set(states)) == len(states)
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (Mode("drop"), [(1, 1), (3, 0), (1, 1), (3, 0)]),
+        (Mode("reuse"), [(1, 1), (3, 1), (1, 0), (3, 0)]),
+        (Mode("look_through"), [(1, 1), (4, 1), (3, 0)]),
+        (Mode("look_through", padded=True), [(1, 1), (8, 1), (9, 0)]),
+        (Mode("drop", fused_store=False), [(0, 1), (1, 0), (3, 0), (0, 1), (1, 0), (3, 0)]),
+        (Mode("reuse", fused_store=False), [(0, 1), (1, 0), (3, 1), (1, 0), (3, 0)]),
+    ],
+)
+def test_what_true_full_drafts_save(mode: Mode, expected: list[tuple[int, int]]) -> None:
+    """Evaluated and stored blocks of each forward: a prompt of one block, two blocks of output."""
+    rule, target = Rule(temperature=1.0), ToyTarget(random_table)
+    sample = prompts(LENGTH, keys=1, limits=Limits(prompt_tokens=4, max_tokens=8))[0]
+    moves = ReferenceDecoder(target, rule=rule).decode(sample).trajectory.moves
+    oracle = make_drafter("joint", rule=rule, moves={sample.key: moves})
+    target.forwards.clear()
+    decode_all(target, [sample], rule=rule, drafter=oracle, budget=8, mode=mode)
+    counts = [sum(unit.write >= 0 for unit in units) for units in target.forwards]
+    evaluated = [len(units) - n for units, n in zip(target.forwards, counts, strict=True)]
+    assert list(zip(evaluated, counts, strict=True)) == expected
+
+
+class Watching:
+    """Passes requests on, and sees that each is one commit older than its root."""
+
+    def __init__(self, drafter: Drafter) -> None:
+        self._drafter, self.ages = drafter, set[int]()
+
+    def propose(self, requests: list[DraftRequest]) -> list[Drafts]:
+        """See ``Drafter.propose``."""
+        for request in requests:
+            masked = request.root == MASK_ID
+            self.ages.add(int((request.stale.masked ^ masked).sum()))
+            assert request.step == (~masked).sum(), "prompts end at a block here"
+        return self._drafter.propose(requests)
+
+
+def test_stale_conditionals_are_one_commit_old_however_many_were_accepted() -> None:
+    rule = Rule(temperature=1.0)
+    samples = prompts(LENGTH, keys=1, limits=Limits(prompt_tokens=4, max_tokens=8))
+    decoder = ReferenceDecoder(TARGET, rule=rule)
+    moves = {s.key: decoder.decode(s).trajectory.moves for s in samples}
+    drafter = Watching(make_drafter("joint", rule=rule, moves=moves))
+    for sample in samples:
+        decode_one(TARGET, sample, rule=rule, drafter=drafter, budget=1)
+    decode_all(TARGET, samples, rule=rule, drafter=drafter, budget=1)
+    assert drafter.ages == {1}

@@ -126,7 +126,9 @@ def test_both_decoders_verify_alike(verifier: VerifierName) -> None:
     """Equal sample by sample, for whatever the law, as long as full states are not drafted."""
     rule, samples = RULES["T1.5"], _samples(6, length=4, max_tokens=6)
     table = ToyTarget(steady_table)
-    drafter = ChainDrafter(rule=rule, mask_id=MASK_ID, sampled=verifier == "rejection")
+    drafter = ChainDrafter(
+        rule=rule, mask_id=MASK_ID, coupled=False, sampled=verifier == "rejection"
+    )
     found = decode_all(
         table,
         samples,
