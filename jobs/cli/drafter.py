@@ -17,7 +17,8 @@ _directory = click.Path(path_type=Path)
 def command() -> None:
     """Make a drafter for a target: collect trajectories, train, evaluate, calibrate, diagnose.
 
-    A drafter can never change an output; a better one only saves forwards.
+    Under the exact verifiers (the default) a drafter cannot change an output; a better one only
+    saves forwards.
     """
 
 
