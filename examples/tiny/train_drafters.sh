@@ -42,8 +42,9 @@ calibrate() { # METHOD DRAFTER SETTING...: on training prompts that no model has
     --set target.path="$target" --set input.uri="$out/others.jsonl" "$@"
 }
 
+at_tau=(--set decode.rule=threshold --set decode.tau=0.9)
 calibrate survival drafter
-calibrate survival sets
-calibrate sets sets --set decode.rule=threshold --set decode.tau=0.9
+calibrate survival sets "${at_tau[@]}"
+calibrate sets sets "${at_tau[@]}"
 calibrate spiffy spiffy --score own
-calibrate gamma drafter --samples 10 --set cluster.threads=1
+calibrate gamma drafter --samples "$(((9 + part) / part))" --set cluster.threads=1
