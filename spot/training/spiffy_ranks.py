@@ -7,17 +7,15 @@ threshold rule a set of pairs.
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
-from spot.drafters.base import DraftRequest, Stale
+from spot.drafters.base import DraftRequest
 from spot.drafters.spiffy import Ranking, rankings
 from spot.drafters.spiffy_graph import LOOKAHEAD
-from spot.targets.base import State
+from spot.training.observing import BlockRecorder
 from spot.trajectory import Move
 from spot.transition import Rule
-from spot.verification import Walk
 
 Ranks = tuple[int, int]
 Formula = frozenset[Ranks]
@@ -70,100 +68,36 @@ class _Block:
     open: list[_Observed] = field(default_factory=list)
 
 
-class SeenRequest(Protocol):
-    """What a sample is known by."""
-
-    @property
-    def key(self) -> int:
-        """Sample key."""
-
-
-class SeenSequence(Protocol):
-    """A sample between two rounds, as far as it is looked at."""
-
-    @property
-    def request(self) -> SeenRequest:
-        """What was asked for."""
-
-    @property
-    def root(self) -> State:
-        """The root of the round."""
-
-    @property
-    def stale(self) -> Stale | None:
-        """None when a block opens."""
-
-    @property
-    def block(self) -> int:
-        """Number of the block."""
-
-
-class SeenEntry(Protocol):
-    """A sample's part of a round, as far as it is looked at."""
-
-    @property
-    def sequence(self) -> SeenSequence:
-        """The sample."""
-
-
-class RankRecorder:
+class RankRecorder(BlockRecorder[_Block]):
     """Looks on while samples are decoded without drafts, and keeps the path behind every root."""
 
     def __init__(
         self, *, rule: Rule, mask_id: int, lookahead: int = LOOKAHEAD, coupled: bool = True
     ) -> None:
+        super().__init__()
         self._rule, self._mask_id, self._coupled = rule, mask_id, coupled
         self._lookahead = lookahead
-        self._blocks: dict[int, _Block] = {}
         self._paths: list[RankPath] = []
-
-    def walked(self, entry: SeenEntry, made: Walk, fresh: Stale) -> None:
-        """The engine's observer."""
-        sequence = entry.sequence
-        (move,) = made.moves  # drafts would hide the stale conditionals of the states between
-        self.observe(
-            sequence.request.key,
-            start=sequence.block * len(sequence.root),
-            root=sequence.root,
-            stale=sequence.stale,
-            move=move,
-        )
-
-    def observe(
-        self, key: int, *, start: int, root: State, stale: Stale | None, move: Move
-    ) -> None:
-        """One round of one sample.
-
-        Args:
-            key: sample key.
-            start: absolute position of the block.
-            root: int64 [L].
-            stale: None when the block opens; nothing could be drafted there.
-            move: the transition that the root makes.
-        """
-        block = self._blocks.get(key)
-        if block is None or block.start != start:
-            self._close(key)
-            block = self._blocks[key] = _Block(start)
-        if stale is not None:
-            request = DraftRequest(root=root, stale=stale, start=start, key=key, budget=0)
-            block.open.append(_Observed(self._rank(request)))
-        for observed in block.open:
-            observed.follow(move, start=start, lookahead=self._lookahead)
-        self._paths += [tuple(o.path) for o in block.open if o.ended]
-        block.open = [o for o in block.open if not o.ended]
 
     def finish(self) -> list[RankPath]:
         """The paths behind all roots, in no particular order; forgets them."""
-        for key in list(self._blocks):
-            self._close(key)
+        self._close_all()
         paths, self._paths = self._paths, []
         return paths
+
+    def _open(self, start: int) -> _Block:
+        return _Block(start)
+
+    def _follow(self, block: _Block, request: DraftRequest | None, move: Move) -> None:
+        if request is not None:
+            block.open.append(_Observed(self._rank(request)))
+        for observed in block.open:
+            observed.follow(move, start=block.start, lookahead=self._lookahead)
+        self._paths += [tuple(o.path) for o in block.open if o.ended]
+        block.open = [o for o in block.open if not o.ended]
 
     def _rank(self, request: DraftRequest) -> Ranking:
         return rankings([request], rule=self._rule, mask_id=self._mask_id, coupled=self._coupled)[0]
 
-    def _close(self, key: int) -> None:
-        """The block's last roots will see no more transitions."""
-        if key in self._blocks:
-            self._paths += [tuple(o.path) for o in self._blocks.pop(key).open]
+    def _end(self, block: _Block) -> None:
+        self._paths += [tuple(o.path) for o in block.open]

@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from spot.drafters.base import DraftRequest, Stale
+from spot.drafters.base import DraftRequest
 from spot.drafters.batch import stack
 from spot.drafters.hypotheses import candidates
-from spot.targets.base import State
 from spot.training.calibrate import Tally
-from spot.training.spiffy_ranks import SeenEntry
+from spot.training.observing import BlockRecorder
 from spot.trajectory import Move
 from spot.transition import Rule
-from spot.verification import Walk
 
 LOOKAHEAD = 24  # transitions behind a root
 
@@ -37,59 +35,35 @@ class _Block:
     moves: int = 0
 
 
-class SurvivalRecorder:
+class SurvivalRecorder(BlockRecorder[_Block]):
     """Counts survivals by margin."""
 
     def __init__(self, *, rule: Rule, mask_id: int, lookahead: int = LOOKAHEAD) -> None:
+        super().__init__()
         self._rule, self._mask_id, self._lookahead = rule, mask_id, lookahead
-        self._blocks: dict[int, _Block] = {}
         self._tally = Tally()
-
-    def walked(self, entry: SeenEntry, made: Walk, fresh: Stale) -> None:
-        """The engine's observer."""
-        sequence = entry.sequence
-        (move,) = made.moves  # drafts would hide the stale conditionals of the states between
-        start = sequence.block * len(sequence.root)
-        self.observe(
-            sequence.request.key, start=start, root=sequence.root, stale=sequence.stale, move=move
-        )
-
-    def observe(
-        self, key: int, *, start: int, root: State, stale: Stale | None, move: Move
-    ) -> None:
-        """One round of one sample.
-
-        Args:
-            key: sample key.
-            start: absolute position of the block.
-            root: int64 [L].
-            stale: None when the block opens; nothing could be drafted there.
-            move: the transition that the root makes.
-        """
-        block = self._blocks.get(key)
-        if block is None or block.start != start:
-            self._close(key)
-            block = self._blocks[key] = _Block(start)
-        if stale is not None:
-            request = DraftRequest(root=root, stale=stale, start=start, key=key, budget=0)
-            block.requests.append(request)
-            block.steps.append(block.moves)
-        for commit in move:
-            block.when[commit.position - start] = block.moves
-            block.token[commit.position - start] = commit.token
-        block.moves += 1
 
     def finish(self) -> Tally:
         """Survivals by margin; forgets them."""
-        for key in list(self._blocks):
-            self._close(key)
+        self._close_all()
         tally, self._tally = self._tally, Tally()
         return tally
 
+    def _open(self, start: int) -> _Block:
+        return _Block(start)
+
+    def _follow(self, block: _Block, request: DraftRequest | None, move: Move) -> None:
+        if request is not None:
+            block.requests.append(request)
+            block.steps.append(block.moves)
+        for commit in move:
+            block.when[commit.position - block.start] = block.moves
+            block.token[commit.position - block.start] = commit.token
+        block.moves += 1
+
     @torch.inference_mode()
-    def _close(self, key: int) -> None:
-        block = self._blocks.pop(key, None)
-        if block is None or not block.requests:
+    def _end(self, block: _Block) -> None:
+        if not block.requests:
             return
         batch = stack(block.requests, mask_id=self._mask_id)
         found = candidates(batch, rule=self._rule, coupled=True, count=1)
