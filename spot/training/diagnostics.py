@@ -15,51 +15,36 @@ from spot.drafters.base import DraftRequest, Drafts, Stale
 from spot.targets.base import State
 from spot.training.calibrate import Reliability
 from spot.training.first_choice import FirstChoice
+from spot.training.observing import SeenRequest, SeenSequence
 from spot.trajectory import Move
 from spot.verification import Walk, successor
 
 
-class SeenRequest(Protocol):
+class DraftedRequest(SeenRequest, Protocol):
     """What was asked for, as far as it is looked at."""
-
-    @property
-    def key(self) -> int:
-        """Sample key."""
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
         """The prompt."""
 
 
-class SeenSequence(Protocol):
+class DraftedSequence(SeenSequence, Protocol):
     """A sample between two rounds, as far as it is looked at."""
 
     @property
-    def request(self) -> SeenRequest:
+    def request(self) -> DraftedRequest:
         """What was asked for."""
-
-    @property
-    def root(self) -> State:
-        """The root of the round."""
-
-    @property
-    def stale(self) -> Stale | None:
-        """None when a block opens."""
-
-    @property
-    def block(self) -> int:
-        """Number of the block."""
 
     @property
     def step(self) -> int:
         """Transitions made in the block before the root."""
 
 
-class SeenEntry(Protocol):
+class DraftedEntry(Protocol):
     """A sample's part of a round, as far as it is looked at."""
 
     @property
-    def sequence(self) -> SeenSequence:
+    def sequence(self) -> DraftedSequence:
         """The sample."""
 
     @property
@@ -129,7 +114,7 @@ class Diagnostics:
     transitions: int = 0
     tied: int = 0
 
-    def walked(self, entry: SeenEntry, made: Walk, fresh: Stale) -> None:
+    def walked(self, entry: DraftedEntry, made: Walk, fresh: Stale) -> None:
         """The engine's observer."""
         sequence = entry.sequence
         length = len(sequence.root)
@@ -163,7 +148,7 @@ class Diagnostics:
         }
 
     def _staleness(
-        self, counts: BlockCounts, sequence: SeenSequence, stale: Stale, move: Move
+        self, counts: BlockCounts, sequence: DraftedSequence, stale: Stale, move: Move
     ) -> None:
         """Does the surest position of the round before commit next, and is its token still right?
 
@@ -177,7 +162,7 @@ class Diagnostics:
         tokens = np.array([c.token for c in move])
         counts.token_right += int((stale.tokens[positions, 0] == tokens).sum())
 
-    def _masses(self, entry: SeenEntry, made: Walk) -> None:
+    def _masses(self, entry: DraftedEntry, made: Walk) -> None:
         """Predicted mass of every evaluated draft, and whether it was accepted."""
         accepted = {entry.states[i].tobytes() for i in made.path[1:]}
         full = made.root if made.crossed is None else made.crossed
@@ -188,7 +173,7 @@ class Diagnostics:
                 self.masses.add([float(mass)], hits=[name in accepted])
 
     def _rejection(
-        self, sequence: SeenSequence, stale: Stale, entry: SeenEntry, made: Walk
+        self, sequence: DraftedSequence, stale: Stale, entry: DraftedEntry, made: Walk
     ) -> None:
         """The first successor that was not drafted, against the drafter's first choice."""
         if made.crossed is not None or not (made.root == self.mask_id).any():
