@@ -12,7 +12,13 @@ from spot.decoder import ReferenceDecoder, Sample
 from spot.drafters.base import STALE_TOP, DraftRequest, Stale
 from spot.drafters.checkpoint import OrderModelShape
 from spot.drafters.set_model import SetModel, doubt_of
-from spot.drafters.sets import SetLaws, SetsDrafter, StaleSetsDrafter, likeliest_sets
+from spot.drafters.sets import (
+    SetCalibration,
+    SetLaws,
+    SetsDrafter,
+    StaleSetsDrafter,
+    likeliest_sets,
+)
 from spot.limits import Limits
 from spot.targets.base import Conditionals
 from spot.targets.sdar import SdarTarget
@@ -125,6 +131,17 @@ def test_a_higher_threshold_lets_fewer_positions_pass() -> None:
         )
         passing.append(float(law.membership.sigmoid().sum()))
     assert passing[0] > passing[1] > passing[2]
+
+
+def test_the_calibration_shifts_memberships() -> None:
+    sizes = []
+    for bias in (-20.0, 20.0):
+        drafter = SetsDrafter(
+            _model(), rule=THRESHOLD, mask_id=MASK_ID, calibration=SetCalibration(bias=bias)
+        )
+        heaviest = drafter.propose([_request(_stale(0), budget=1)])[0].states[0]
+        sizes.append(int((~_masked(heaviest)).sum()))
+    assert sizes == [1, LENGTH]
 
 
 def test_stale_sets_hold_what_passes_by_stale_confidence() -> None:
