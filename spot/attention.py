@@ -3,12 +3,13 @@
 A *unit* is one block of L positions with a page table. Units that finish a block write their keys
 and values into a page before anyone attends in that layer, so a unit of the same forward may
 already have that page in its table: prefill, the fused store and the opening of the next block are
-all the same operation. The prefix is read in fixed chunks of pages, merged in page order, and every
-product has one fixed shape per unit and head: neither the number of units nor prefix padding
+all the same operation. Units with equally many pages form a *bucket*, one call of PyTorch's fused
+kernel: nothing is padded, every unit is an item of the batch with one fixed shape, and the kernel
+walks an item's keys in order by itself. So neither the number of units nor what shares the forward
 changes a sum.
 
 Legend: U units, L block length, H query heads, K key heads, G = H / K, D head size, P pages of a
-table, C pages of a chunk, W units that write.
+table, N units of a bucket, W units that write.
 """
 
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-CHUNK_PAGES = 4
 NAME = "spotbatch_blocks"
 
 
@@ -42,58 +43,68 @@ class KVPages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """What attention needs to know about the units of one forward.
+class Bucket:
+    """The units of a forward whose page tables have one length."""
 
-    ``chunks`` holds, per chunk of the page tables, the units that have pages there [u], their pages
-    [u, C] (padded with page 0) and which of the C * L keys exist, bool [u, 1, 1, C * L].
-    """
+    units: Tensor  # int64 [N]
+    tables: Tensor  # int64 [N * P], one table after the other
+
+    @property
+    def num_pages(self) -> int:
+        """P."""
+        return self.tables.numel() // self.units.numel()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What attention needs to know about the units of one forward."""
 
     pages: KVPages
     writers: Tensor  # int64 [W]
-    written: Tensor  # int64 [W]
-    chunks: tuple[tuple[Tensor, Tensor, Tensor], ...]
+    written: Tensor  # int64 [W], the page of each writer
+    buckets: tuple[Bucket, ...]
 
 
-def make_context(
-    pages: KVPages, *, tables: list[tuple[int, ...]], writes: list[int], block_length: int
-) -> Context:
+def make_context(pages: KVPages, *, tables: list[tuple[int, ...]], writes: list[int]) -> Context:
     """Lay out the page tables of one forward.
 
     Args:
         pages: the pool.
         tables: per unit, the pages of its prefix in order.
         writes: per unit, the page that receives its keys and values, or -1.
-        block_length: L.
     """
     device = pages.keys[0].device
+
+    def ids(numbers: list[int]) -> Tensor:
+        return torch.tensor(numbers, dtype=torch.int64, device=device)
+
+    by_length: dict[int, list[int]] = {}
+    for unit, table in enumerate(tables):
+        by_length.setdefault(len(table), []).append(unit)
     writers = [unit for unit, page in enumerate(writes) if page >= 0]
-    chunks = []
-    for first in range(0, max(map(len, tables), default=0), CHUNK_PAGES):
-        units = [u for u, table in enumerate(tables) if len(table) > first]
-        parts = [tables[u][first : first + CHUNK_PAGES] for u in units]
-        padded = [[*part, *([0] * (CHUNK_PAGES - len(part)))] for part in parts]
-        present = torch.tensor([len(part) * block_length for part in parts], device=device)
-        keys = torch.arange(CHUNK_PAGES * block_length, device=device)
-        chunks.append(
-            (
-                torch.tensor(units, device=device),
-                torch.tensor(padded, device=device),
-                (keys[None, :] < present[:, None])[:, None, None, :],
-            )
-        )
     return Context(
         pages=pages,
-        writers=torch.tensor(writers, dtype=torch.int64, device=device),
-        written=torch.tensor([writes[u] for u in writers], dtype=torch.int64, device=device),
-        chunks=tuple(chunks),
+        writers=ids(writers),
+        written=ids([writes[unit] for unit in writers]),
+        buckets=tuple(
+            Bucket(units=ids(units), tables=ids([page for u in units for page in tables[u]]))
+            for units in by_length.values()
+        ),
     )
 
 
-def _products(a: Tensor, b: Tensor) -> Tensor:
-    """Batched matrix products over the two leading dimensions."""
-    flat = torch.bmm(a.flatten(0, 1), b.flatten(0, 1))
-    return flat.view(*a.shape[:2], *flat.shape[1:])
+def _behind(pool: Tensor, bucket: Bucket, own: Tensor) -> Tensor:
+    """The prefix of a bucket's units, then their own blocks: [N, K, (P + 1) * L, D].
+
+    Args:
+        pool: keys or values of a layer, [pages, K, L, D].
+        bucket: the units.
+        own: the same of the units' own blocks, [N, K, L, D].
+    """
+    if bucket.num_pages == 0:
+        return own
+    prefix = pool.index_select(0, bucket.tables).unflatten(0, (-1, bucket.num_pages))
+    return torch.cat([prefix.transpose(1, 2), own[:, :, None]], dim=2).flatten(2, 3)
 
 
 def attend(
@@ -115,24 +126,17 @@ def attend(
     pool = context.pages
     if context.writers.numel():
         pool.write(layer, context.written, key[context.writers], value[context.writers])
-    grouped = (query * scaling).unflatten(1, (key.shape[1], -1)).flatten(2, 3).contiguous()
-    scores = _products(grouped, key.transpose(2, 3).contiguous())
-    peak = scores.amax(-1, keepdim=True)
-    weights = (scores - peak).exp_()
-    total = weights.sum(-1, keepdim=True)
-    out = _products(weights, value.contiguous())
-    for units, table, present in context.chunks:
-        keys = pool.keys[layer][table].transpose(1, 2).flatten(2, 3)
-        values = pool.values[layer][table].transpose(1, 2).flatten(2, 3)
-        scores = _products(grouped[units], keys.transpose(2, 3).contiguous())
-        scores = scores.masked_fill(~present, -torch.inf)
-        new_peak = torch.maximum(peak[units], scores.amax(-1, keepdim=True))
-        shrink = (peak[units] - new_peak).exp_()
-        weights = (scores - new_peak).exp_()
-        peak[units] = new_peak
-        total[units] = total[units] * shrink + weights.sum(-1, keepdim=True)
-        out[units] = out[units] * shrink + _products(weights, values.contiguous())
-    return (out / total).view(query.shape)
+    grouped = query.unflatten(1, (key.shape[1], -1)).flatten(2, 3)
+    out = torch.empty_like(grouped, memory_format=torch.contiguous_format)
+    for bucket in context.buckets:
+        mine = bucket.units
+        out[mine] = functional.scaled_dot_product_attention(
+            grouped[mine],
+            _behind(pool.keys[layer], bucket, key[mine]),
+            _behind(pool.values[layer], bucket, value[mine]),
+            scale=scaling,
+        )
+    return out.view(query.shape)
 
 
 def attention_function(

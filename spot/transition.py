@@ -48,7 +48,7 @@ class Rule:
 
 def ban(logits: Tensor, banned: Tensor) -> Tensor:
     """Set banned ids (bool [V]) to -inf, before any softmax; returns fp32 [R, V]."""
-    return logits.float().masked_fill(banned, -torch.inf)
+    return logits.float() + torch.zeros(len(banned)).masked_fill(banned, -torch.inf)
 
 
 def confidence(logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -99,7 +99,6 @@ class SdarTarget:
             pages,
             tables=[u.pages for u in units],
             writes=[u.write for u in units[:num]] + [-1] * (len(units) - num),
-            block_length=length,
         )
         body = self._model.model
         x = body.embed_tokens(tokens.flatten())[None]
