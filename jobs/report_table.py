@@ -86,7 +86,8 @@ def _distribution(stats: JobStats) -> str:
     if stats.distribution_preserving is None:
         return "-"
     kept = "preserved" if stats.distribution_preserving else "not preserved"
-    return f"{kept}: {stats.distribution_reason}"
+    measured = f" ({stats.diverged} of {stats.replayed} replayed samples differ)"
+    return f"{kept}: {stats.distribution_reason}" + (measured if stats.replayed else "")
 
 
 def examples(job: OpenJob, *, count: int = NUM_EXAMPLES) -> list[Example]:

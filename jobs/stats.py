@@ -81,6 +81,10 @@ class JobStats:
     positions: int
     distribution_preserving: bool | None
     distribution_reason: str | None
+    replayed: int
+    """Samples decoded again alone, because `decode.numerics` is fast."""
+    diverged: int
+    """Those of them whose tokens differed."""
     rule: dict[str, Any]
     """The rule's name, its constants and the verifier, as in `decode`."""
     accuracy: dict[str, float] | None
@@ -161,6 +165,8 @@ def _stats(job: OpenJob, *, committed: Committed, sums: _Sums, tally: Tally | No
         finish_reasons=dict(sorted(sums.finish_reasons.items())),
         distribution_preserving=preserving,
         distribution_reason=reason,
+        replayed=counted(records, "replayed"),
+        diverged=counted(records, "diverged"),
         rule={name: getattr(job.plan.job.decode, name) for name in _RULE},
         accuracy=tally.accuracy() if tally else None,
         scored=tally.scored if tally else None,
@@ -174,7 +180,7 @@ def _stats(job: OpenJob, *, committed: Committed, sums: _Sums, tally: Tally | No
 def _cost(total: dict[str, float], *, records: list[CommitRecord], ok: int) -> dict[str, Any]:
     """Totals, means and rates; `None` where they would divide by zero."""
     decoding_s = busy_seconds(records)
-    forwards = sum(record.counters.get("forwards", 0) for record in records)
+    forwards = counted(records, "forwards")
     means = {f"{name}_per_sample": _ratio(total[name], ok) for name in _MEANS}
     totals = {name: int(total[name]) for name in ("tokens", "tokens_with_stop", "positions")}
     return (
@@ -188,6 +194,11 @@ def _cost(total: dict[str, float], *, records: list[CommitRecord], ok: int) -> d
             "decoding_s": decoding_s,
         }
     )
+
+
+def counted(records: Iterable[CommitRecord], name: str) -> int:
+    """The sum of one counter over all shards."""
+    return sum(record.counters.get(name, 0) for record in records)
 
 
 def _ratio(value: float, by: float) -> float | None:

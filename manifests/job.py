@@ -248,6 +248,14 @@ class Stats(Group):
     scorer: str | None = operational(
         None, "`package.module:function` that scores a committed row in a child process"
     )
+    replay_share: float = Field(
+        0.01,
+        ge=0.0,
+        le=1.0,
+        description="share of samples decoded again alone, to measure how often company changes "
+        "tokens where decode.numerics is fast",
+        json_schema_extra={"kind": "operational"},
+    )
 
 
 class JobSpec(Group):

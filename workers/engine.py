@@ -17,11 +17,12 @@ import numpy as np
 from spot.conditionals import stale_of
 from spot.drafters.base import Drafter, DraftRequest, Drafts, Stale, no_drafts
 from spot.limits import Limits
-from spot.targets.base import Conditionals, Target, evaluate
+from spot.targets.base import Conditionals, Target
 from spot.trajectory import Trajectory
 from spot.transition import Rule
 from spot.verification import VerifierName, Walk
 from workers.budget import BudgetPolicy
+from workers.forwarding import Forwarder
 from workers.prefix_cache import PrefixCache
 from workers.rounds import Entry, FullDrafts, Packer, Round, ready, take_stores
 from workers.samples import SampleRequest, SampleResult
@@ -78,11 +79,11 @@ class Engine:
         observer: Observer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._target, self._settings, self._limits = target, settings, limits
+        self._settings, self._limits = settings, limits
         self._drafter, self._budget, self._clock = drafter, budget, clock
         self._observer = observer
         self._cache = PrefixCache(settings.num_pages)
-        self._pages = target.new_pages(settings.num_pages)
+        self._forwarder = Forwarder(target, target.new_pages(settings.num_pages))
         self._length, self._mask_id = target.spec.block_length, target.spec.mask_id
         self._waiting: deque[tuple[float, SampleRequest]] = deque()
         self._active: list[Sequence] = []
@@ -115,7 +116,7 @@ class Engine:
     def counters(self) -> dict[str, int]:
         """What has been spent since the engine was made."""
         hits = {"page_hits": self._cache.hits, "page_misses": self._cache.misses}
-        return self._counts | hits
+        return self._counts | hits | {"out_of_memory": self._forwarder.num_out_of_memory}
 
     def check(self) -> None:
         """Recompute the invariants of the page bookkeeping."""
@@ -157,7 +158,8 @@ class Engine:
     def _admit(self) -> None:
         """Let waiting samples in while slots and pages for their whole length are there."""
         promised = self._promised()
-        while self._waiting and len(self._active) < self._settings.batch:
+        batch = self._at_most(self._settings.batch)
+        while self._waiting and len(self._active) < batch:
             needed = self._pages_needed(self._waiting[0][1])
             if promised + needed > self._cache.num_available:
                 return
@@ -165,6 +167,11 @@ class Engine:
             sequence = self._enter(request, arrived)
             self._active.append(sequence)
             promised += needed - len(sequence.pages)
+
+    def _at_most(self, num_units: int) -> int:
+        """A number of units, or the ceiling that memory has set."""
+        ceiling = self._forwarder.ceiling
+        return num_units if ceiling is None else min(num_units, ceiling)
 
     def _enter(self, request: SampleRequest, arrived: float) -> Sequence:
         sequence = Sequence(
@@ -202,7 +209,8 @@ class Engine:
         num_units = len(able) + len(round_.stores)
         if self._drafter is None or not willing:
             return drafts, 0.0
-        room = max(1, self._settings.max_drafts_per_forward // len(willing))
+        limit = self._at_most(self._settings.max_drafts_per_forward + num_units) - num_units
+        room = max(0, limit) // len(willing)
         self._asked = min(room, self._budget.ask(len(willing), num_units))
         if self._asked == 0:
             return drafts, 0.0
@@ -230,12 +238,7 @@ class Engine:
     def _evaluate(self, round_: Round) -> Conditionals | None:
         """The forward; None if the round only stores."""
         self._seconds = -self._clock()
-        found = None
-        if round_.states:
-            units = round_.states + round_.stores + round_.padding
-            found = evaluate(self._target, units, self._pages, num_states=len(round_.states))
-        else:
-            self._target.hidden(round_.stores, self._pages)
+        found = self._forwarder.run(round_)
         self._seconds += self._clock()
         for page in round_.written:
             self._cache.mark_clean(page)

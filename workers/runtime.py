@@ -1,9 +1,10 @@
 """A worker's loaded parts: target, tokenizer, drafter and engine, made from a job specification."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from manifests.job import Decode, JobSpec
 from manifests.staged import StagedRow
+from spot.decoder import ReferenceDecoder
 from spot.drafters.base import Drafter
 from spot.drafters.registry import make_drafter
 from spot.limits import Limits
@@ -12,11 +13,13 @@ from spot.targets.registry import load_target
 from spot.targets.sdar import SdarTarget
 from spot.transition import Rule
 from workers.budget import AutoBudget, BudgetPolicy, FixedBudget
+from workers.divergence import ReplayingEngine, draft_free
 from workers.engine import Engine, EngineSettings, Observer
 from workers.probe import probe_invariance
 from workers.profiling import profile_drafter, profile_forward
 from workers.samples import FinishReason, SampleRequest, SampleResult
 from workers.tokenization import Tokenization
+from workers.work import Engine as AnyEngine
 
 CACHE_BYTES = 256 * 2**20  # prefix pages beyond what the batch itself needs
 
@@ -57,7 +60,7 @@ class Runtime:
         target: SdarTarget,
         drafter: Drafter | None,
         tokenization: Tokenization,
-        engine: Engine,
+        engine: AnyEngine,
     ) -> None:
         self._stop = job.decode.stop
         self.target, self.drafter, self.engine = target, drafter, engine
@@ -104,8 +107,37 @@ def load_runtime(job: JobSpec, *, observer: Observer | None = None) -> Runtime:
     budget = _budget(job, target, drafter)
     engine = make_engine(job, target, drafter=drafter, budget=budget, observer=observer)
     return Runtime(
-        job=job, target=target, drafter=drafter, tokenization=tokenization, engine=engine
+        job=job,
+        target=target,
+        drafter=drafter,
+        tokenization=tokenization,
+        engine=_measured(engine, job, target),
     )
+
+
+def _measured(engine: Engine, job: JobSpec, target: SdarTarget) -> AnyEngine:
+    """The engine; where nothing is promised about company, one that measures what it does."""
+    share = job.stats.replay_share
+    if job.decode.numerics == "invariant" or job.work != "generate" or share == 0.0:
+        return engine
+    decoder = ReferenceDecoder(target, rule=rule_of(job.decode))
+    return ReplayingEngine(
+        engine, replay=draft_free(decoder, sample_limits(job, target)), share=share
+    )
+
+
+def sample_limits(job: JobSpec, target: SdarTarget) -> Callable[[SampleRequest], Limits]:
+    """Where each sample of a job ends."""
+
+    def limits(request: SampleRequest) -> Limits:
+        return limits_of(
+            job.decode,
+            prompt_tokens=len(request.prompt_ids),
+            max_tokens=request.max_tokens,
+            stop_ids=target.spec.stop_ids,
+        )
+
+    return limits
 
 
 def drafter_of(job: JobSpec, *, mask_id: int) -> Drafter:
@@ -135,15 +167,6 @@ def make_engine(
     observer: Observer | None = None,
 ) -> Engine:
     """An engine for a loaded target under a job's settings."""
-
-    def limits(request: SampleRequest) -> Limits:
-        return limits_of(
-            job.decode,
-            prompt_tokens=len(request.prompt_ids),
-            max_tokens=request.max_tokens,
-            stop_ids=target.spec.stop_ids,
-        )
-
     settings = EngineSettings(
         rule=rule_of(job.decode),
         batch=job.cluster.batch,
@@ -157,7 +180,7 @@ def make_engine(
     return Engine(
         target,
         settings=settings,
-        limits=limits,
+        limits=sample_limits(job, target),
         drafter=drafter,
         budget=budget,
         observer=observer,

@@ -37,6 +37,12 @@ def test_constants_of_the_rule_are_in_the_table(tmp_path: Path) -> None:
     assert lines["distribution"] == "not preserved: why"
 
 
+def test_measured_divergence_stands_behind_the_distribution(tmp_path: Path) -> None:
+    fast = {"distribution_preserving": False, "distribution_reason": "fast"}
+    lines = table(tmp_path, **fast, replayed=7, diverged=2)
+    assert lines["distribution"] == "not preserved: fast (2 of 7 replayed samples differ)"
+
+
 def test_a_table_without_output_has_dashes(tmp_path: Path) -> None:
     none = dict.fromkeys(
         ("nfe_per_sample", "tokens_per_forward", "tokens_per_second", "distribution_preserving")

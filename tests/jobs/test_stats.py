@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from jobs.reading import OpenJob
-from jobs.stats import ERROR_COUNT, JobStats, busy_seconds, digest_parts, job_stats
+from jobs.stats import ERROR_COUNT, JobStats, busy_seconds, counted, digest_parts, job_stats
 from manifests.columns import output_schema
 from manifests.committed import committed_rows
 from manifests.errors import DamagedError
@@ -130,6 +130,17 @@ def test_files_say_whether_the_distribution_is_preserved_and_why(tmp_path: Path)
 def test_fast_numerics_do_not_preserve_the_distribution(tmp_path: Path) -> None:
     stats = job_stats(finished_job(tmp_path, rows=prompts(3), set_=["decode.numerics=fast"]))
     assert stats.distribution_preserving is False
+
+
+def test_replayed_and_diverged_samples_are_summed_over_the_shards(tmp_path: Path) -> None:
+    job = finished_job(tmp_path, rows=prompts(3))
+    records = list(read_records(job.store, job.plan).values())
+    counters = [{"replayed": 4, "diverged": 1}, {"replayed": 2, "diverged": 1}]
+    pairs = zip(records[:2], counters, strict=True)
+    told = [record.model_copy(update={"counters": spent}) for record, spent in pairs]
+    assert (counted(told, "replayed"), counted(told, "diverged")) == (6, 2)
+    stats = job_stats(job)
+    assert (stats.replayed, stats.diverged) == (0, 0)
 
 
 def test_greedy_match_does_not_preserve_the_distribution(tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_the_longest_sample_that_the_target_takes_has_its_pages(twin_path: Path)
     num_prompt = runtime.target.spec.max_positions - MAX_TOKENS
     runtime.engine.add(_request((65,) * num_prompt))
     runtime.engine.step()
+    assert isinstance(runtime.engine, Engine)
     assert runtime.engine.num_active == 1
 
 
