@@ -29,7 +29,7 @@ from manifests.protocol import (
     sealed_shard,
 )
 from manifests.records import CommitRecord, Seal, SealedShard
-from manifests.revision import Revision, can_change, with_overrides
+from manifests.revision import Revision, with_overrides
 from manifests.store.base import Store
 
 
@@ -160,37 +160,16 @@ def read_revision(store: Store, plan: Plan, revision: int) -> Revision | None:
     except MissingError:
         return None
     decision = decode(Revision, data, key=key)
-    problem = revision_problem(store, plan, decision, key=key)
+    if decision.revision != revision:
+        raise DamagedError(f"{key}: it is revision {decision.revision}")
+    problem = decision.misfit(
+        plan,
+        plan_sha256=plan_hash(plan),
+        parent_sha256=sha256_hex(store.get(seal_key(decision.parent))),
+    )
     if problem is not None:
         raise DamagedError(f"{key}: {problem}")
     return decision
-
-
-def revision_problem(store: Store, plan: Plan, decision: Revision, *, key: str) -> str | None:
-    """Why a stored decision cannot be carried out, if it cannot."""
-    if key != revision_key(decision.revision):
-        return f"it is revision {decision.revision}"
-    if decision.plan_sha256 != plan_hash(plan):
-        return "it belongs to another plan"
-    if sha256_hex(store.get(seal_key(decision.parent))) != decision.parent_sha256:
-        return f"it does not go out from {seal_key(decision.parent)}"
-    for shard in decision.shards:
-        if shard.shard >= len(plan.shards):
-            return f"the plan has no shard {shard.shard}"
-        if shard.rows and shard.rows[-1] >= plan.shards[shard.shard].rows:
-            return f"shard {shard.shard} has no row {shard.rows[-1]}"
-    return _overrides_problem(plan, decision)
-
-
-def _overrides_problem(plan: Plan, decision: Revision) -> str | None:
-    for name in decision.overrides:
-        if not can_change(name):
-            return f"no revision can change {name}"
-    try:
-        with_overrides(plan.job, decision.overrides)
-    except (ValueError, KeyError, TypeError) as error:
-        return f"its overrides cannot be used ({error})"
-    return None
 
 
 def create_revision(store: Store, plan: Plan, decision: Revision) -> OpenRevision | None:

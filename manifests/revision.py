@@ -19,6 +19,7 @@ from manifests.documents import Document
 from manifests.errors import RevisionError
 from manifests.fingerprints import changed_fields, settings
 from manifests.job import JobSpec, Kind
+from manifests.plan import Plan
 from manifests.records import Count, Sha256
 
 
@@ -59,6 +60,29 @@ class Revision(Document):
     def asks_the_same_as(self, other: "Revision") -> bool:
         """Whether two people who asked at different moments asked for one and the same thing."""
         return self.model_copy(update={"created": other.created}) == other
+
+    def misfit(self, plan: Plan, *, plan_sha256: str, parent_sha256: str) -> str | None:
+        """Why it is no decision about this job, if it is none."""
+        if self.plan_sha256 != plan_sha256:
+            return "it belongs to another plan"
+        if self.parent_sha256 != parent_sha256:
+            return f"it does not go out from the seal of revision {self.parent}"
+        for shard in self.shards:
+            if shard.shard >= len(plan.shards):
+                return f"the plan has no shard {shard.shard}"
+            if shard.rows and shard.rows[-1] >= plan.shards[shard.shard].rows:
+                return f"shard {shard.shard} has no row {shard.rows[-1]}"
+        return self._override_misfit(plan.job)
+
+    def _override_misfit(self, job: JobSpec) -> str | None:
+        for name in self.overrides:
+            if not can_change(name):
+                return f"no revision can change {name}"
+        try:
+            with_overrides(job, self.overrides)
+        except (ValueError, KeyError, TypeError) as error:
+            return f"its overrides cannot be used ({error})"
+        return None
 
 
 def _ascends(values: Iterable[int]) -> bool:

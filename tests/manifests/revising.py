@@ -79,7 +79,7 @@ def revised_file(
 ) -> tuple[CommitRecord, Path]:
     """A data file of a revision and its record, ready to be committed."""
     values = revised_values(job, opened, shard, attempt=attempt)
-    path = job.attempt_file(shard, attempt=attempt, values=values)
+    path = job.attempt_file(shard, attempt=attempt, values=values, revision=opened.number)
     return job.record(shard, attempt=attempt, path=path, revision=opened.number), path
 
 

@@ -38,7 +38,7 @@ def test_a_decision_opens_its_shards_with_its_rows_and_settings(sealed_job: Stor
     opened = revise(sealed_job, {1: (0,)}, overrides={"decode.max_tokens": 9})
     assert opened == current(sealed_job)
     assert (opened.number, [shard.shard for shard in opened.shards]) == (1, [1])
-    assert opened.rows(1) == {0}
+    assert opened.rows(1) == frozenset({0})
     assert opened.parent == read_seal(sealed_job.store)
     assert opened.job(sealed_job.plan.job).decode.max_tokens == 9
 
@@ -162,7 +162,7 @@ def test_an_unknown_outcome_of_a_decision_is_settled(sealed_job: StoredJob, outc
     [
         ({"revision": 2, "parent": 1}, "it is revision 2"),
         ({"plan_sha256": "f" * 64}, "it belongs to another plan"),
-        ({"parent_sha256": "f" * 64}, "it does not go out from seals/0000.json"),
+        ({"parent_sha256": "f" * 64}, "it does not go out from the seal of revision 0"),
         ({"shards": ({"shard": 2},)}, "the plan has no shard 2"),
         ({"shards": ({"shard": 1, "rows": (0, 2)},)}, "shard 1 has no row 2"),
         ({"overrides": {"shards.rows": 3}}, "no revision can change shards.rows"),
