@@ -34,6 +34,14 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> JobSpec:
     return _absolute(job)
 
 
+def override_job(job: JobSpec, overrides: Sequence[str]) -> JobSpec:
+    """A planned job after `overrides`, as `load_job` applies them; raises `JobFileError`."""
+    values = job.model_dump(mode="json")
+    for override in overrides:
+        _apply(values, override)
+    return _absolute(_validate(values, source="--set"))
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         values = parse_yaml(path.read_text("utf-8"))

@@ -18,9 +18,10 @@ Trace = Literal["none", "tokens", "commits"]
 METADATA_JOB = "spotbatch.job"
 METADATA_SHARD = "spotbatch.shard"
 METADATA_ATTEMPT = "spotbatch.attempt"
+METADATA_REVISION = "spotbatch.revision"
 METADATA_PLAN_SHA256 = "spotbatch.plan_sha256"
 METADATA_VERSIONS = "spotbatch.versions"  # JSON
-METADATA_RULE = "spotbatch.rule"  # JSON of the decode settings
+METADATA_RULE = "spotbatch.rule"  # JSON of the decode settings, of rows that the attempt decoded
 METADATA_DISTRIBUTION_PRESERVING = "spotbatch.distribution_preserving"  # "true: <reason>"
 
 _INT32_LIST = pa.list_(pa.field("element", pa.int32(), nullable=False))

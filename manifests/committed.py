@@ -27,8 +27,19 @@ def committed_rows(
     else:
         shards = [committed[shard] for shard in sorted(committed)]
     for shard in shards:
-        with store.open_local(shard.data_key) as path:
-            yield _checked_table(path, shard=shard, plan=plan, columns=columns)
+        yield committed_table(store, plan, shard, columns=columns)
+
+
+def committed_table(
+    store: Store,
+    plan: Plan,
+    shard: SealedShard | CommitRecord,
+    *,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """The rows of one committed shard; `DamagedError` unless its file is what was committed."""
+    with store.open_local(shard.data_key) as path:
+        return _checked_table(path, shard=shard, plan=plan, columns=columns)
 
 
 def _checked_table(

@@ -6,6 +6,7 @@
     ├── JobFileError        the job file or a --set override is wrong
     ├── InputError          an input file or row cannot be used
     ├── FingerprintError    a run differs from the plan in fields that change the output
+    ├── RevisionError       a retry asks for what no revision of the job can be
     ├── MissingError        a stored object is not there
     ├── DamagedError        a stored object fails its own checks; never treated as absent
     ├── RefusedError        the object exists already (a write that lost)
@@ -27,6 +28,10 @@ class InputError(ManifestError):
 
 class FingerprintError(ManifestError):
     """The job was planned with other values of semantic fields; the message names them."""
+
+
+class RevisionError(ManifestError):
+    """No revision of the job can be what is asked for; the message says why and what to do."""
 
 
 class MissingError(ManifestError, LookupError):

@@ -6,7 +6,7 @@ together with the contents of the input and of the target. Where drafts can chan
 do not count beyond what the settings say themselves: contents decide.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, Field
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from manifests.documents import Document
 from manifests.errors import FingerprintError
 from manifests.hashing import canonical_json, sha256_hex
-from manifests.job import JobSpec
+from manifests.job import JobSpec, Kind
 
 
 class FileIdentity(Document):
@@ -44,11 +44,15 @@ class Planned(Protocol):
 def semantic_fields(job: JobSpec) -> dict[str, Any]:
     """All settings that can change an output, by dotted name, as plain JSON values."""
     drafts_matter = job.decode.lets_drafts_matter is not None
-    kinds = frozenset({"semantic", "drafting"} if drafts_matter else {"semantic"})
+    return settings(job, kinds={"semantic", "drafting"} if drafts_matter else {"semantic"})
+
+
+def settings(job: JobSpec, *, kinds: Set[Kind]) -> dict[str, Any]:
+    """The settings of some kinds, by dotted name, as plain JSON values."""
     return dict(_leaves(job, prefix="", kinds=kinds))
 
 
-def _leaves(group: BaseModel, *, prefix: str, kinds: frozenset[str]) -> Iterator[tuple[str, Any]]:
+def _leaves(group: BaseModel, *, prefix: str, kinds: Set[Kind]) -> Iterator[tuple[str, Any]]:
     plain = group.model_dump(mode="json")
     for name, field in type(group).model_fields.items():
         value = getattr(group, name)

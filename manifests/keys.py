@@ -16,8 +16,11 @@ _MAX_INDEX = 10**8
 
 COMMITS_PREFIX = "commits/"
 DATA_PREFIX = "data/"
+CONTROL_PREFIX = "control/"
 FAILURES_PREFIX = "failures/"
+LOGS_PREFIX = "logs/"
 PRESENCE_PREFIX = "presence/"
+REVISIONS_PREFIX = "revisions/"
 SEALS_PREFIX = "seals/"
 
 
@@ -77,9 +80,24 @@ def seal_key(revision: int = 0) -> str:
     return f"{SEALS_PREFIX}{_four_digits(revision)}.json"
 
 
+def revision_key(revision: int) -> str:
+    """What a revision after the first run changes; there is none for revision 0."""
+    return f"{REVISIONS_PREFIX}{_four_digits(revision)}.json"
+
+
 def failure_key(shard: int, attempt: str) -> str:
     """What one failed attempt leaves behind."""
     return f"{FAILURES_PREFIX}{shard_name(shard)}-{_checked_attempt(attempt)}.json"
+
+
+def log_key(shard: int, attempt: str) -> str:
+    """The end of a failed attempt's log."""
+    return f"{LOGS_PREFIX}{shard_name(shard)}-{_checked_attempt(attempt)}.log"
+
+
+def control_key(epoch: str, request: str) -> str:
+    """What somebody asks of the driver that has this epoch."""
+    return check_key(f"{CONTROL_PREFIX}{epoch}/{request}.json")
 
 
 def presence_key(epoch: str) -> str:

@@ -30,6 +30,10 @@ class ShardPlan(Document):
     row_group: Count  # of `part`
     part: str  # key of a staged input file
 
+    def index_of(self, row: int) -> int:
+        """A row's index in the shard, of its index in the whole input."""
+        return row - self.first_row
+
 
 class Plan(Document):
     """The whole plan."""

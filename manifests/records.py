@@ -1,4 +1,4 @@
-"""What is written about work: commit records, failures, seals and presence.
+"""What is written about work: commit records, failures, seals, presence and control.
 
 The commit record of a shard is the commit: a data file that no record names does not exist for any
 reader. A seal names the one record of every shard that counts; readers follow it, never a listing.
@@ -53,6 +53,7 @@ class Failure(Document):
 
     version: Literal[1] = 1
     shard: Count
+    revision: Count = 0
     attempt: Attempt
     kind: Literal["rows", "infrastructure"]  # infrastructure never counts against rows
     error_class: str
@@ -92,6 +93,17 @@ class Seal(Document):
     ok: Count
     errors: Count
     sealed: str  # ISO 8601, UTC; the latest `committed` of its records, so seals are reproducible
+
+
+class Control(Document):
+    """Somebody asks a driver to stop: the driver that has this epoch, and no later one."""
+
+    version: Literal[1] = 1
+    epoch: str
+    request: Literal["drain", "cancel"]
+    host: str  # of who asks
+    pid: int
+    time: str  # ISO 8601, UTC
 
 
 class Presence(Document):

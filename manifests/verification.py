@@ -2,17 +2,12 @@
 
 Every check is made from the plan, the staged input and the bytes that are there, and shares with
 the writer only the models of documents and the schemas. Damage of any kind becomes a finding that
-names the key; nothing here raises because of it. A job that is not complete yet is no finding.
-
-Order for a data file: length, SHA-256, footer and schema, then rows, ids and counts. What follows
-on a failed check is left out, since it would only repeat it.
+names the key; nothing here raises because of it. A job that is not complete yet is no finding, and
+neither is a file that is gone since it was superseded.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,65 +15,40 @@ import pyarrow.parquet as pq
 from manifests import columns
 from manifests.documents import checked_fields, read_document
 from manifests.errors import MissingError
+from manifests.findings import Finding, attempt, differences, findings_of
 from manifests.fingerprints import FileIdentity
-from manifests.hashing import sha256_file
+from manifests.hashing import sha256_hex
 from manifests.keys import (
     COMMITS_PREFIX,
     FAILURES_PREFIX,
+    REVISIONS_PREFIX,
     SEALS_PREFIX,
     commit_key,
+    commit_prefix,
     failure_key,
     numerics_key,
     plan_key,
+    revision_key,
     seal_key,
 )
 from manifests.plan import Plan, ShardPlan, plan_hash, read_plan
 from manifests.records import CommitRecord, Failure, Seal, SealedShard
+from manifests.revision import Revision
 from manifests.staged import StagedRow, read_shard
 from manifests.store.base import Store
-from manifests.verified_rows import row_problems
+from manifests.verified_data import DataFile, content_problems
+from manifests.verified_rows import Copied
+from manifests.verified_seals import SealCheck
 
-# All that reading damaged bytes raises; ManifestError and pydantic's errors are ValueErrors.
-_DAMAGE = (OSError, ValueError, pa.ArrowException)
+__all__ = ["Finding", "verify_structure"]
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that is wrong with one stored object."""
-
-    key: str
-    problem: str
+_Rows = frozenset[int] | None
 
 
 def verify_structure(store: Store) -> list[Finding]:
     """Check everything that a job has stored, but for the tokens themselves."""
-    plan, findings = _attempt(plan_key(), partial(read_plan, store))
+    plan, findings = attempt(plan_key(), partial(read_plan, store))
     return findings if plan is None else _Verifier(store, plan=plan).run()
-
-
-def _attempt(key: str, read: Callable[[], T]) -> tuple[T | None, list[Finding]]:
-    """The value and no findings, or no value and the finding why."""
-    try:
-        return read(), []
-    except _DAMAGE as error:
-        return None, [_damage(key, error)]
-
-
-def _findings(key: str, problems: Iterable[str]) -> list[Finding]:
-    """What a check says about a key; whatever it raises about damaged bytes is a finding too."""
-    found = []
-    try:
-        for problem in problems:
-            found.append(Finding(key=key, problem=problem))
-    except _DAMAGE as error:
-        found.append(_damage(key, error))
-    return found
-
-
-def _damage(key: str, error: Exception) -> Finding:
-    return Finding(key=key, problem=str(error).removeprefix(f"{key}: ").removeprefix(f"{key} "))
 
 
 class _Verifier:
@@ -89,114 +59,164 @@ class _Verifier:
         self._plan = plan
         self._plan_sha256 = plan_hash(plan)
         self._schema = columns.output_schema(plan.job.output.trace, work=plan.job.work)
-        self._record_keys = set(store.list(COMMITS_PREFIX))
-        self._records: dict[int, CommitRecord] = {}
+        self._record_keys = frozenset(store.list(COMMITS_PREFIX))
+        self._chosen: dict[int, dict[int, _Rows]] = {0: {s.shard: None for s in plan.shards}}
+        self._records: dict[int, dict[int, CommitRecord]] = {}
+        self._seals: dict[int, Seal] = {}
+        self._sealed: dict[int, dict[int, SealedShard]] = {}
 
     def run(self) -> list[Finding]:
         findings = []
         for identity in self._plan.staged:
-            findings += _findings(identity.path, self._staged_problems(identity))
+            findings += findings_of(identity.path, self._staged_problems(identity))
+        for revision, key in enumerate(self._store.list(REVISIONS_PREFIX), start=1):
+            findings += findings_of(key, self._decision_problems(key, revision=revision))
+        seals = self._store.list(SEALS_PREFIX)
+        unreadable = [f for index, key in enumerate(seals) for f in self._read_seal(key, index)]
         for shard in self._plan.shards:
             findings += self._shard_findings(shard)
-        for key in sorted(self._record_keys - {commit_key(s.shard) for s in self._plan.shards}):
-            findings.append(Finding(key=key, problem="the plan has no such shard"))
-        for key in self._store.list(SEALS_PREFIX):
-            findings += _findings(key, self._seal_problems(key))
+        findings += self._unknown_records() + unreadable
+        for revision, seal in self._seals.items():
+            findings += findings_of(seals[revision], self._seal_problems(seal, revision=revision))
         for key in self._store.list(FAILURES_PREFIX):
-            findings += _findings(key, self._failure_problems(key))
-        return findings + _findings(numerics_key(), self._numerics_problems())
+            findings += findings_of(key, self._failure_problems(key))
+        return findings + findings_of(numerics_key(), self._numerics_problems())
 
     def _staged_problems(self, identity: FileIdentity) -> Iterator[str]:
         with self._store.open_local(identity.path) as path:
-            yield from _content_problems(path, num_bytes=identity.bytes, sha256=identity.sha256)
+            yield from content_problems(path, num_bytes=identity.bytes, sha256=identity.sha256)
+
+    def _decision_problems(self, key: str, *, revision: int) -> Iterator[str]:
+        decision = read_document(self._store, Revision, key)
+        if not key == revision_key(revision) == revision_key(decision.revision):
+            yield f"it is not the decision of revision {revision}"
+            return
+        parent = sha256_hex(self._store.get(seal_key(decision.parent)))
+        problem = decision.misfit(self._plan, plan_sha256=self._plan_sha256, parent_sha256=parent)
+        if problem is not None:
+            yield problem
+        else:
+            self._chosen[revision] = {
+                shard.shard: None if shard.rows is None else frozenset(shard.rows)
+                for shard in decision.shards
+            }
+
+    def _read_seal(self, key: str, revision: int) -> list[Finding]:
+        seal, findings = attempt(key, partial(read_document, self._store, Seal, key))
+        if seal is not None:
+            self._seals[revision] = seal
+            self._sealed[revision] = {sealed.shard: sealed for sealed in seal.shards}
+        return findings
 
     def _shard_findings(self, shard: ShardPlan) -> list[Finding]:
-        rows, findings = _attempt(
+        rows, findings = attempt(
             shard.part, partial(read_shard, self._store, self._plan, shard.shard)
         )
-        key = commit_key(shard.shard)
-        if key not in self._record_keys:
-            return findings
-        record, damage = _attempt(key, partial(read_document, self._store, CommitRecord, key))
-        if record is None:
-            return findings + damage
-        self._records[shard.shard] = record
-        problems = _findings(key, self._record_problems(record, shard=shard))
-        problems = problems or _findings(record.data_key, self._data_problems(record, rows=rows))
-        return findings + problems
+        for revision, chosen in self._chosen.items():
+            key = commit_key(shard.shard, revision)
+            if shard.shard in chosen and key in self._record_keys:
+                findings += self._record_findings(key, shard=shard, revision=revision, rows=rows)
+        return findings
 
-    def _record_problems(self, record: CommitRecord, *, shard: ShardPlan) -> Iterator[str]:
+    def _record_findings(
+        self, key: str, *, shard: ShardPlan, revision: int, rows: list[StagedRow] | None
+    ) -> list[Finding]:
+        record, damage = attempt(key, partial(read_document, self._store, CommitRecord, key))
+        if record is None:
+            return damage
+        problems = findings_of(key, self._record_problems(record, shard=shard, revision=revision))
+        if not problems and not self._is_superseded_and_gone(record):
+            file = self._data_file(record, rows=rows)
+            problems = findings_of(record.data_key, file.problems())
+        self._records.setdefault(revision, {})[shard.shard] = record
+        return problems
+
+    def _record_problems(
+        self, record: CommitRecord, *, shard: ShardPlan, revision: int
+    ) -> Iterator[str]:
         expected = {
             "shard": shard.shard,
-            "revision": 0,
+            "revision": revision,
             "plan_sha256": self._plan_sha256,
             "rows": shard.rows,
             "samples": shard.rows * self._plan.job.sampling.n,
             "schema_fingerprint": columns.schema_fingerprint(self._schema),
         }
-        yield from _differences(record, expected)
+        yield from differences(record, expected)
 
-    def _data_problems(
-        self, record: CommitRecord, *, rows: list[StagedRow] | None
-    ) -> Iterator[str]:
-        with self._store.open_local(record.data_key) as path:
-            wrong = list(_content_problems(path, num_bytes=record.bytes, sha256=record.sha256))
-            yield from wrong
-            if not wrong:
-                yield from self._parquet_problems(path, record=record, rows=rows)
+    def _is_superseded_and_gone(self, record: CommitRecord) -> bool:
+        later = [of for number, of in self._sealed.items() if number > record.revision]
+        named = [sealed[record.shard].data_key for sealed in later if record.shard in sealed]
+        if not named or named[-1] == record.data_key:
+            return False
+        return record.data_key not in self._store.list(record.data_key)
 
-    def _parquet_problems(
-        self, path: Path, *, record: CommitRecord, rows: list[StagedRow] | None
-    ) -> Iterator[str]:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            if not file.schema_arrow.equals(self._schema):
-                yield "its columns are not those of the plan"
-                return
-            yield from self._metadata_problems(file.metadata.metadata or {}, record=record)
-            table = file.read()
-        if rows is not None:
-            yield from row_problems(table, record=record, plan=self._plan, rows=rows)
+    def _data_file(self, record: CommitRecord, *, rows: list[StagedRow] | None) -> DataFile:
+        return DataFile(
+            store=self._store,
+            plan=self._plan,
+            plan_sha256=self._plan_sha256,
+            schema=self._schema,
+            record=record,
+            rows=rows,
+            copied=self._copied(record),
+        )
 
-    def _metadata_problems(
-        self, metadata: dict[bytes, bytes], *, record: CommitRecord
-    ) -> Iterator[str]:
-        expected = {
-            columns.METADATA_JOB: self._plan.job_id,
-            columns.METADATA_SHARD: str(record.shard),
-            columns.METADATA_ATTEMPT: record.attempt,
-            columns.METADATA_PLAN_SHA256: self._plan_sha256,
-        }
-        for name, value in expected.items():
-            if metadata.get(name.encode()) != value.encode():
-                yield f"its file metadata does not say {name} = {value}"
+    def _copied(self, record: CommitRecord) -> Copied | None:
+        chosen = self._chosen[record.revision][record.shard]
+        if chosen is None:
+            return None
+        earlier = [self._records.get(number, {}) for number in range(record.revision)]
+        return Copied(
+            chosen=chosen,
+            parent=self._parent_table(record),
+            attempts=frozenset(
+                records[record.shard].attempt for records in earlier if record.shard in records
+            ),
+        )
 
-    def _seal_problems(self, key: str) -> Iterator[str]:
-        seal = read_document(self._store, Seal, key)
-        if key != seal_key(seal.revision):
-            yield f"it is the seal of revision {seal.revision}"
-        for shard in self._plan.shards:
-            if commit_key(shard.shard) not in self._record_keys:
-                yield f"the job is sealed, but shard {shard.shard} has no commit record"
-        if [sealed.shard for sealed in seal.shards] != [s.shard for s in self._plan.shards]:
-            yield "its shards are not those of the plan"
+    def _parent_table(self, record: CommitRecord) -> pa.Table | None:
+        """The file that rows were copied from; its own damage is a finding elsewhere."""
+        sealed = self._sealed.get(record.revision - 1, {}).get(record.shard)
+        if sealed is None:
+            return None
+        table, _ = attempt("", partial(self._read_table, sealed.data_key))
+        return table
+
+    def _read_table(self, key: str) -> pa.Table:
+        with self._store.open_local(key) as path:
+            return pq.read_table(path)
+
+    def _unknown_records(self) -> list[Finding]:
+        known = {commit_key(s, r) for r, chosen in self._chosen.items() for s in chosen}
+        # A decision that cannot be read does not say which records belong to it.
+        unread = tuple(
+            commit_prefix(revision)
+            for revision in range(1, len(self._store.list(REVISIONS_PREFIX)) + 1)
+            if revision not in self._chosen
+        )
+        return [
+            Finding(key=key, problem="the plan has no such shard")
+            for key in sorted(self._record_keys - known)
+            if not key.startswith(unread)
+        ]
+
+    def _seal_problems(self, seal: Seal, *, revision: int) -> Iterator[str]:
+        chosen = self._chosen.get(revision)
+        if chosen is None:
+            yield f"there is no decision that revision {revision} could be"
             return
-        for sealed in seal.shards:
-            if sealed.shard in self._records:
-                yield from _sealed_problems(sealed, record=self._records[sealed.shard])
-        yield from _differences(seal, self._seal_totals(seal))
-
-    def _seal_totals(self, seal: Seal) -> dict[str, object]:
-        totals: dict[str, object] = {
-            "plan_sha256": self._plan_sha256,
-            "rows": self._plan.rows,
-            "samples": sum(shard.samples for shard in seal.shards),
-            "ok": sum(shard.ok for shard in seal.shards),
-            "errors": sum(shard.errors for shard in seal.shards),
-        }
-        if len(self._records) == len(self._plan.shards):
-            times = [record.committed for record in self._records.values()]
-            totals["sealed"] = max(times, default=self._plan.created)
-        return totals
+        check = SealCheck(
+            plan=self._plan,
+            plan_sha256=self._plan_sha256,
+            revision=revision,
+            shards=frozenset(chosen),
+            records=self._records.get(revision, {}),
+            is_there=self._record_keys,
+            parent=self._seals.get(revision - 1),
+            parent_shards=self._sealed.get(revision - 1, {}),
+        )
+        yield from check.problems(seal)
 
     def _failure_problems(self, key: str) -> Iterator[str]:
         failure = read_document(self._store, Failure, key)
@@ -211,26 +231,3 @@ class _Verifier:
         except MissingError:  # no worker has started yet
             return
         yield from ()
-
-
-def _content_problems(path: Path, *, num_bytes: int, sha256: str) -> Iterator[str]:
-    size = path.stat().st_size
-    if size != num_bytes:
-        yield f"it has {size} bytes, not {num_bytes}"
-    elif sha256_file(path) != sha256:
-        yield "its SHA-256 is not the recorded one"
-
-
-def _sealed_problems(sealed: SealedShard, *, record: CommitRecord) -> Iterator[str]:
-    names = ("data_key", "sha256", "samples", "ok", "errors")
-    expected: dict[str, object] = {name: getattr(record, name) for name in names}
-    expected["record_key"] = commit_key(record.shard, record.revision)
-    for problem in _differences(sealed, expected):
-        yield f"shard {sealed.shard}: {problem}"
-
-
-def _differences(document: object, expected: dict[str, object]) -> Iterator[str]:
-    for name, value in expected.items():
-        found = getattr(document, name)
-        if found != value:
-            yield f"{name} is {found!r}, not {value!r}"

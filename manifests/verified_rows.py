@@ -1,6 +1,7 @@
 """The rows of a data file against the staged rows and the commit record."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -24,8 +25,25 @@ class Place(NamedTuple):
     seed: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """Rows of a revised file that were not decoded again."""
+
+    chosen: frozenset[int]
+    """Indices of the rows that were."""
+    parent: pa.Table | None
+    """The file that the others come from; None if it has been collected since."""
+    attempts: frozenset[str]
+    """Earlier attempts whose rows can be among them."""
+
+
 def row_problems(
-    table: pa.Table, *, record: CommitRecord, plan: Plan, rows: Sequence[StagedRow]
+    table: pa.Table,
+    *,
+    record: CommitRecord,
+    plan: Plan,
+    rows: Sequence[StagedRow],
+    copied: Copied | None = None,
 ) -> Iterator[str]:
     """Everything that is wrong with the rows of a file whose schema is right."""
     values = table.to_pylist()
@@ -35,8 +53,14 @@ def row_problems(
         yield _first_difference(found, expected=expected)
         return
     yield from _total_problems(values, record=record)
+    parents = _parents(copied, num_values=len(values))
     for index, value in enumerate(values):
-        for problem in _value_problems(value, record=record, staged=rows[value["row"]]):
+        staged = rows[value["row"]]
+        problems = [
+            *_value_problems(value, record=record, staged=staged),
+            *_origin_problems(value, record=record, copied=copied, parent=parents[index]),
+        ]
+        for problem in problems:
             yield f"output row {index} (id {value['id']!r}, sample {value['sample']}): {problem}"
 
 
@@ -67,12 +91,38 @@ def _total_problems(values: Sequence[dict[str, Any]], *, record: CommitRecord) -
         yield "its row ids are not those of the commit record"
 
 
+def _parents(copied: Copied | None, *, num_values: int) -> Sequence[dict[str, Any] | None]:
+    """The row that each row would be a copy of; files of one shard have the same rows in order."""
+    if copied is None or copied.parent is None or copied.parent.num_rows != num_values:
+        return [None] * num_values
+    rows: list[dict[str, Any] | None] = copied.parent.to_pylist()
+    return rows
+
+
+def _origin_problems(
+    value: dict[str, Any],
+    *,
+    record: CommitRecord,
+    copied: Copied | None,
+    parent: dict[str, Any] | None,
+) -> Iterator[str]:
+    """Whether the row comes from where its revision says."""
+    attempt = value["attempt"]
+    if copied is None or value["row"] in copied.chosen:
+        if attempt != record.attempt:
+            yield f"attempt is {attempt!r}, not {record.attempt!r}"
+    elif attempt not in copied.attempts:
+        yield f"attempt is {attempt!r}, and no earlier record of the shard is of that attempt"
+    elif parent is not None and value != parent:
+        names = [name for name in value if value[name] != parent[name]]
+        yield f"it was not chosen, but {', '.join(names)} differ from the row it was copied from"
+
+
 def _value_problems(
     value: dict[str, Any], *, record: CommitRecord, staged: StagedRow
 ) -> Iterator[str]:
-    for name in ("shard", "attempt"):
-        if value[name] != getattr(record, name):
-            yield f"{name} is {value[name]!r}, not {getattr(record, name)!r}"
+    if value["shard"] != record.shard:
+        yield f"shard is {value['shard']!r}, not {record.shard!r}"
     if value["carried"] != staged.carried:
         yield "its carried columns are not those of the input"
     if value["tokens"] != len(value["token_ids"] or ()):

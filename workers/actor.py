@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 
 from manifests.job import JobSpec
+from manifests.open_revision import numbered_revision
 from manifests.plan import plan_hash, read_plan
 from manifests.store import open_store
 from workers.attempt import Attempt, AttemptRunner, ShardOutcome
@@ -39,7 +40,10 @@ class WorkerConfig:
     store_uri: str
     plan_sha256: str
     job_json: str
-    """This run's job specification: its operational fields may differ from the plan's."""
+    """This run's job specification: its operational fields may differ from the plan's, and what
+    the open revision overrides does."""
+    revision: int = 0
+    """What the job has open; 0 is the first run."""
     gate_folder: str | None = None
     """Tests only; see `workers.gate`."""
 
@@ -88,8 +92,9 @@ class Worker:
         plan = read_plan(store)
         if plan_hash(plan) != config.plan_sha256:
             raise VersionError(f"worker {config.name} reads another plan at {config.store_uri}")
+        revision = numbered_revision(store, plan, config.revision)
         job = JobSpec.model_validate_json(config.job_json)
-        work = open_work(plan, job=job)
+        work = open_work(plan.model_copy(update={"job": job}), job=job)
         if work.dtype is not None:
             mine = numerics_class(job, dtype=work.dtype)
             claim_numerics(store, mine, worker=config.name)
@@ -101,6 +106,7 @@ class Worker:
             stream=self._stream,
             worker=f"{config.name}@{environment.process.host}",
             versions=environment.versions,
+            revision=revision,
         )
         threading.Thread(target=self._stream.run, name="decode", daemon=True).start()
 

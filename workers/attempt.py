@@ -19,11 +19,12 @@ from manifests.errors import ManifestError, UnknownOutcomeError
 from manifests.job import JobSpec
 from manifests.journal import write_failure
 from manifests.keys import data_key, new_attempt_id
+from manifests.open_revision import OpenRevision
 from manifests.plan import Plan, plan_hash
-from manifests.protocol import commit_shard
 from manifests.records import CommitRecord, Failure
 from manifests.staged import read_shard
 from manifests.store.base import Store
+from workers.copied_rows import read_copied_rows
 from workers.errors import EngineError, describe
 from workers.file_metadata import file_metadata
 from workers.output import FileFacts, check_shard, write_shard
@@ -67,7 +68,10 @@ class AttemptRunner:
         stream: SampleStream,
         worker: str,
         versions: dict[str, str],
+        revision: OpenRevision | None = None,
     ) -> None:
+        """`revision` is what the job has open; without it, the first run."""
+        self._revision = revision or OpenRevision(store=store, plan=plan)
         self._store = store
         self._plan = plan
         self._job = job
@@ -106,6 +110,7 @@ class AttemptRunner:
             attempt=attempt,
             rows=read_shard(self._store, self._plan, shard),
             num_samples=self._plan.job.sampling.n,
+            chosen=self._revision.rows(shard),
         )
         charge = self._stream.submit(assembly).result()
         self._enter("publishing", shard=shard, attempt=attempt)
@@ -113,23 +118,28 @@ class AttemptRunner:
             return self._publish(assembly, path=Path(folder) / "shard.parquet", charge=charge)
 
     def _publish(self, assembly: ShardAssembly, *, path: Path, charge: Charge) -> ShardOutcome:
+        copied = read_copied_rows(self._revision, assembly.shard.shard)
         metadata = file_metadata(
             self._plan,
             job=self._job,
             assembly=assembly,
             plan_sha256=self._plan_sha256,
             versions=self._versions,
+            revision=self._revision.number,
+            copied=None if copied is None else copied.distribution,
         )
-        write_shard(path, assembly, schema=self._schema, metadata=metadata)
+        table = None if copied is None else copied.table
+        write_shard(path, assembly, schema=self._schema, metadata=metadata, copied=table)
         facts = check_shard(path, assembly, schema=self._schema)
         record = self._record(assembly, facts=facts, charge=charge)
-        outcome = commit_shard(self._store, record=record, data_path=path).outcome
+        outcome = self._revision.commit(record, data_path=path).outcome
         return ShardOutcome(shard=record.shard, attempt=record.attempt, status=outcome)
 
     def _record(self, assembly: ShardAssembly, *, facts: FileFacts, charge: Charge) -> CommitRecord:
         shard = assembly.shard.shard
         return CommitRecord(
             shard=shard,
+            revision=self._revision.number,
             attempt=assembly.attempt,
             data_key=data_key(shard, assembly.attempt),
             rows=len(assembly.rows),
@@ -152,6 +162,7 @@ class AttemptRunner:
         infrastructure = isinstance(error, OSError | UnknownOutcomeError)
         failure = Failure(
             shard=shard,
+            revision=self._revision.number,
             attempt=attempt,
             kind="infrastructure" if infrastructure else "rows",
             error_class=type(error).__name__,

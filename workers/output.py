@@ -43,20 +43,33 @@ class FileFacts:
 
 
 def write_shard(
-    path: Path, assembly: ShardAssembly, *, schema: pa.Schema, metadata: Mapping[str, str]
+    path: Path,
+    assembly: ShardAssembly,
+    *,
+    schema: pa.Schema,
+    metadata: Mapping[str, str],
+    copied: pa.Table | None = None,
 ) -> None:
-    """Write a complete assembly as one row group, rows in input order."""
+    """Write a complete assembly, and rows copied beside it, as one row group in input order."""
+    table = _decoded(assembly, schema=schema)
+    if copied is not None:
+        table = pa.concat_tables([table, copied]).sort_by(
+            [("row", "ascending"), ("sample", "ascending")]
+        )
+    table.validate(full=True)
+    with pq.ParquetWriter(path, schema, **_writer_options(schema)) as writer:
+        writer.write_table(table, row_group_size=max(1, table.num_rows))
+        writer.add_key_value_metadata(dict(metadata))
+
+
+def _decoded(assembly: ShardAssembly, *, schema: pa.Schema) -> pa.Table:
     samples = assembly.in_order()
     values = _VALUES | {"attempt": lambda sample, row: assembly.attempt}
     arrays = [
         pa.array([values[field.name](s, assembly.rows[s.row]) for s in samples], type=field.type)
         for field in schema
     ]
-    table = pa.Table.from_arrays(arrays, schema=schema)
-    table.validate(full=True)
-    with pq.ParquetWriter(path, schema, **_writer_options(schema)) as writer:
-        writer.write_table(table, row_group_size=max(1, table.num_rows))
-        writer.add_key_value_metadata(dict(metadata))
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _writer_options(schema: pa.Schema) -> dict[str, Any]:
@@ -74,7 +87,7 @@ def check_shard(path: Path, assembly: ShardAssembly, *, schema: pa.Schema) -> Fi
     table = pq.read_table(path, page_checksum_verification=True)
     if not table.schema.equals(schema, check_metadata=False):
         raise OutputError(f"shard {assembly.shard.shard}: the file's columns are not the planned")
-    expected = [(assembly.rows[s.row].id, s.sample) for s in assembly.in_order()]
+    expected = [(row.id, sample) for row in assembly.rows for sample in range(assembly.num_samples)]
     found = list(zip(table["id"].to_pylist(), table["sample"].to_pylist(), strict=True))
     if found != expected:
         raise OutputError(

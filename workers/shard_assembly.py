@@ -1,10 +1,11 @@
 """The samples of one attempt at one shard, collected in any order and handed out in input order.
 
 Samples arrive as the engine finishes them. An assembly is complete when every (row, sample) pair
-of the shard is there exactly once: rows x n of them. It never invents, replaces or drops one.
+that the attempt decodes is there exactly once: rows x n of them, unless a revision chooses some
+rows and copies the others. It never invents, replaces or drops one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from manifests.plan import ShardPlan
@@ -22,6 +23,8 @@ class ShardAssembly:
     rows: Sequence[StagedRow]
     num_samples: int
     """Samples per row."""
+    chosen: Set[int] | None = None
+    """Indices of the rows that are decoded; None: all."""
     _samples: dict[tuple[int, int], OutputSample] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -32,9 +35,19 @@ class ShardAssembly:
             )
 
     @property
+    def decoded_rows(self) -> list[StagedRow]:
+        """The rows that are decoded, in input order."""
+        return [row for index, row in enumerate(self.rows) if self._decodes(index)]
+
+    def _decodes(self, index: int) -> bool:
+        known = 0 <= index < len(self.rows)
+        return known and (self.chosen is None or index in self.chosen)
+
+    @property
     def num_expected(self) -> int:
-        """Rows x samples per row."""
-        return len(self.rows) * self.num_samples
+        """Rows that are decoded x samples per row."""
+        num_rows = len(self.rows) if self.chosen is None else len(self.chosen)
+        return num_rows * self.num_samples
 
     @property
     def num_collected(self) -> int:
@@ -49,7 +62,7 @@ class ShardAssembly:
     def add(self, sample: OutputSample) -> None:
         """Take one sample; a foreign or repeated one is an error."""
         place = (sample.row, sample.sample)
-        known = 0 <= sample.row < len(self.rows) and 0 <= sample.sample < self.num_samples
+        known = self._decodes(sample.row) and 0 <= sample.sample < self.num_samples
         if sample.shard != self.shard.shard or not known:
             raise AssemblyError(
                 f"shard {self.shard.shard} was given a sample of shard {sample.shard}, "

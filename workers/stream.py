@@ -102,7 +102,7 @@ class SampleStream:
         with self._changed:
             arrived, self._arrived = self._arrived, []
         began_s = self._clock()
-        samples = [s for a in arrived for s in self._work.admit(a.shard, a.rows)]
+        samples = [s for a in arrived for s in self._work.admit(a.shard, a.decoded_rows)]
         samples += self._work.step()
         self._spent_s += self._clock() - began_s
         self.num_steps += 1

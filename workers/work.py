@@ -64,7 +64,7 @@ class Work(Protocol):
         """What is computed in; None if nothing is, so that no numerics class is claimed."""
 
     def admit(self, shard: ShardPlan, rows: Sequence[StagedRow]) -> list[OutputSample]:
-        """Take a shard's rows; the error rows of those that cannot be decoded come at once."""
+        """Take rows of a shard; the error rows of those that cannot be decoded come at once."""
 
     def step(self) -> list[OutputSample]:
         """Go on a little; the samples that this finished."""
@@ -143,7 +143,8 @@ class GenerateWork:
     def admit(self, shard: ShardPlan, rows: Sequence[StagedRow]) -> list[OutputSample]:
         """Encode the rows and queue their samples; rows in trouble come back as errors."""
         errors: list[OutputSample] = []
-        for row, staged in enumerate(rows):
+        for staged in rows:
+            row = shard.index_of(staged.row)
             prompt_ids = guard_row(partial(self._encode, staged))
             if isinstance(prompt_ids, RowError):
                 errors += self._keys.errors(shard, row=row, row_id=staged.id, error=prompt_ids)
@@ -210,7 +211,7 @@ class NullWork:
 
     def admit(self, shard: ShardPlan, rows: Sequence[StagedRow]) -> list[OutputSample]:
         """Queue the rows; there is no trouble that would show at once."""
-        self._waiting.extend((shard, row, staged) for row, staged in enumerate(rows))
+        self._waiting.extend((shard, shard.index_of(staged.row), staged) for staged in rows)
         return []
 
     def step(self) -> list[OutputSample]:

@@ -9,8 +9,10 @@ from jobs.cli.options import job_file_arguments, load, warn
 
 if TYPE_CHECKING:
     from jobs.driver import RunResult
+    from jobs.planning import PlannedJob
     from jobs.reading import OpenJob
     from jobs.stats import JobStats
+    from manifests.job import JobSpec
 
 EXIT_FAILURES = 1
 
@@ -24,17 +26,23 @@ def command(ctx: click.Context, job_file: Path, overrides: tuple[str, ...]) -> N
     Run again, it goes on with what is missing; a complete job is only reported.
     """
     from jobs.planning import plan_job
+
+    job = load(job_file, overrides)
+    planned = plan_job(job)
+    warn(planned.warnings)
+    run_to_its_end(ctx, planned, job)
+
+
+def run_to_its_end(ctx: click.Context, planned: "PlannedJob", job: "JobSpec") -> None:
+    """Run what the job has open, print what came of it and leave with the exit code."""
     from jobs.progress import open_progress
     from jobs.reading import OpenJob
     from jobs.running import failed_too_often, run_planned
     from jobs.stats import job_stats
 
-    job = load(job_file, overrides)
-    planned = plan_job(job)
-    warn(planned.warnings)
     with open_progress() as progress:
         result = run_planned(planned, job, progress=progress)
-    _tell(result, uri=planned.store.uri, num_shards=len(planned.plan.shards))
+    _tell(result, uri=planned.store.uri)
     if result.outcome == "cancelled":  # whoever asks twice wants to leave
         ctx.exit(result.exit_code)
     stored = OpenJob(store=planned.store, plan=planned.plan)
@@ -46,14 +54,14 @@ def command(ctx: click.Context, job_file: Path, overrides: tuple[str, ...]) -> N
     ctx.exit(result.exit_code)
 
 
-def _tell(result: "RunResult", *, uri: str, num_shards: int) -> None:
+def _tell(result: "RunResult", *, uri: str) -> None:
     """How the run ended, on stderr."""
     for shard, reason in sorted(result.given_up.items()):
         click.echo(f"shard {shard} was given up: {reason}", err=True)
     if result.outcome in ("drained", "cancelled", "failed"):
         click.echo(
-            f"{result.outcome}: {result.num_committed} of {num_shards} shards are committed in "
-            f"{uri}; the same command goes on with the others",
+            f"{result.outcome}: {result.num_committed} of {result.num_shards} shards are committed "
+            f"in {uri}; the same command goes on with the others",
             err=True,
         )
 

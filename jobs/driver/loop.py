@@ -18,10 +18,8 @@ from jobs.progress import ProgressSink
 from manifests.errors import ManifestError
 from manifests.journal import write_failure, write_presence
 from manifests.keys import new_attempt_id
-from manifests.plan import Plan
-from manifests.protocol import read_record, seal_job
+from manifests.open_revision import OpenRevision
 from manifests.records import Failure, Presence, Seal
-from manifests.store.base import Store
 from schedulers import events, instructions
 from schedulers.machine import Scheduler
 from workers.actor import Heartbeat
@@ -66,8 +64,7 @@ class StopRequests(Protocol):
 class Loop:
     """Runs a scheduler over a pool until the scheduler is over, or twice asked to stop."""
 
-    store: Store
-    plan: Plan
+    revision: OpenRevision
     scheduler: Scheduler
     pool: Pool
     tracker: Tracker
@@ -117,7 +114,7 @@ class Loop:
                     f"shard {instruction.shard} is given up: {instruction.reason}"
                 )
             case instructions.Seal():
-                self.seal = seal_job(self.store, self.plan)
+                self.seal = self.revision.seal()
             case instructions.Drained():
                 self.is_drained = True
             case instructions.Finished():
@@ -165,7 +162,7 @@ class Loop:
         )
 
     def _confirm(self, worker: str, *, outcome: ShardOutcome) -> events.Event:
-        record = read_record(self.store, self.plan, outcome.shard)
+        record = self.revision.read_record(outcome.shard)
         if record is None:
             error = f"{worker} reported a commit that storage does not have"
             return events.ShardFailed(
@@ -192,6 +189,7 @@ class Loop:
     def _leave_failure(self, notice: Gone, *, shard: int, attempt: str | None) -> None:
         failure = Failure(
             shard=shard,
+            revision=self.revision.number,
             attempt=attempt or new_attempt_id(),
             kind="rows" if notice.reason == "death" else "infrastructure",
             error_class="WorkerLost",
@@ -200,7 +198,7 @@ class Loop:
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
         with suppress(OSError, ManifestError):  # it only informs
-            write_failure(self.store, failure)
+            write_failure(self.revision.store, failure)
 
     def _lost(
         self, worker: str, *, reason: Literal["death", "infrastructure"]
@@ -209,7 +207,7 @@ class Loop:
         self.pool.end(worker)
         committed = set()
         for shard in self.scheduler.shards_of(worker):
-            record = read_record(self.store, self.plan, shard)
+            record = self.revision.read_record(shard)
             if record is not None:
                 self.tracker.committed(record, worker=worker)
                 committed.add(shard)
@@ -245,4 +243,4 @@ class Loop:
 
     def _store_presence(self, presence: Presence) -> None:
         with suppress(OSError, ManifestError):  # it only informs
-            write_presence(self.store, presence)
+            write_presence(self.revision.store, presence)

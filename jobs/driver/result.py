@@ -25,6 +25,8 @@ class RunResult:
     """
 
     outcome: Outcome
+    num_shards: int = 0
+    """Shards of what the job had open."""
     num_committed: int = 0
     """Shards with a commit record, whoever wrote it."""
     num_before: int = 0

@@ -12,8 +12,9 @@ from jobs.driver.tracker import Tracker
 from jobs.driver.watch import Deadlines
 from jobs.progress import ProgressSink
 from manifests.job import JobSpec
+from manifests.open_revision import OpenRevision, open_revision
 from manifests.plan import Plan, plan_hash
-from manifests.protocol import read_records, read_seal, seal_job
+from manifests.protocol import read_seal
 from manifests.records import CommitRecord
 from manifests.store.base import Store
 from schedulers.machine import Scheduler
@@ -41,28 +42,29 @@ def run_job(
     Call it from the main thread: it takes SIGINT and SIGTERM over while it runs.
     Raises `DriverError` where the job cannot run, and `DamagedError` where storage is damaged.
     """
-    seal = read_seal(store)
-    if seal is not None:
-        done = len(seal.shards)
-        return RunResult(outcome="complete", num_committed=done, num_before=done, seal=seal)
-    before = read_records(store, plan)
-    if len(before) == len(plan.shards):
-        return _conclude(store, plan, before=before, loop=None)
+    revision = open_revision(store, plan)
+    if revision is None:
+        seal = read_seal(store)
+        done = len(plan.shards)
+        return RunResult(
+            outcome="complete", num_shards=done, num_committed=done, num_before=done, seal=seal
+        )
+    before = revision.read_records()
+    if len(before) == len(revision.shards):
+        return _conclude(revision, before=before, loop=None)
     loop = _run_on_ray(
-        store,
-        plan,
-        job,
+        revision,
+        revision.job(job),
         progress,
         before=before,
         deadlines=deadlines or Deadlines(),
         drain_s=drain_s,
     )
-    return _conclude(store, plan, before=before, loop=loop)
+    return _conclude(revision, before=before, loop=loop)
 
 
 def _run_on_ray(
-    store: Store,
-    plan: Plan,
+    revision: OpenRevision,
     job: JobSpec,
     progress: ProgressSink,
     *,
@@ -70,12 +72,12 @@ def _run_on_ray(
     deadlines: Deadlines,
     drain_s: float,
 ) -> Loop:
-    num_workers = min(job.cluster.workers, len(plan.shards) - len(before))
+    num_workers = min(job.cluster.workers, len(revision.shards) - len(before))
     # Ray sets its own handlers when it starts; ours have to come after them.
     with ray_cluster(job.cluster), SignalCounter() as signals:
         pool = RayPool(
             PoolSettings(
-                config=_worker_config(store, plan, job),
+                config=_worker_config(revision, job),
                 environment=report_environment(),
                 num_cpus=job.cluster.threads,
                 capacity=CAPACITY,
@@ -83,10 +85,9 @@ def _run_on_ray(
             )
         )
         loop = Loop(
-            store=store,
-            plan=plan,
+            revision=revision,
             scheduler=Scheduler(
-                [(shard.shard, shard.expected_cost) for shard in plan.shards],
+                [(shard.shard, shard.expected_cost) for shard in revision.shards],
                 committed=before,
                 attempts=job.retry.attempts,
                 capacity=CAPACITY,
@@ -94,7 +95,7 @@ def _run_on_ray(
                 drain_s=drain_s,
             ),
             pool=pool,
-            tracker=Tracker(plan=plan, records=dict(before)),
+            tracker=Tracker(plan=revision.plan, records=dict(before)),
             progress=progress,
             stop_requests=signals,
             clock=time.monotonic,
@@ -109,30 +110,37 @@ def _run_on_ray(
     return loop
 
 
-def _worker_config(store: Store, plan: Plan, job: JobSpec) -> Callable[[str], WorkerConfig]:
-    plan_sha256, job_json, gate = plan_hash(plan), job.model_dump_json(), folder_from_environment()
+def _worker_config(revision: OpenRevision, job: JobSpec) -> Callable[[str], WorkerConfig]:
+    plan_sha256, job_json = plan_hash(revision.plan), job.model_dump_json()
+    store_uri, gate = revision.store.uri, folder_from_environment()
     return lambda name: WorkerConfig(
         name=name,
-        store_uri=store.uri,
+        store_uri=store_uri,
         plan_sha256=plan_sha256,
         job_json=job_json,
+        revision=revision.number,
         gate_folder=gate,
     )
 
 
 def _conclude(
-    store: Store, plan: Plan, *, before: Mapping[int, CommitRecord], loop: Loop | None
+    revision: OpenRevision, *, before: Mapping[int, CommitRecord], loop: Loop | None
 ) -> RunResult:
     """The last word has storage: what was committed counts, whatever the run was told."""
-    records = read_records(store, plan)
-    if len(records) == len(plan.shards):
-        seal = (loop and loop.seal) or seal_job(store, plan)
+    records = revision.read_records()
+    if len(records) == len(revision.shards):
+        seal = (loop and loop.seal) or revision.seal()
         return RunResult(
-            outcome="sealed", num_committed=len(records), num_before=len(before), seal=seal
+            outcome="sealed",
+            num_shards=len(records),
+            num_committed=len(records),
+            num_before=len(before),
+            seal=seal,
         )
     assert loop is not None, "shards are missing and nothing was run"
     return RunResult(
         outcome=_outcome(loop),
+        num_shards=len(revision.shards),
         num_committed=len(records),
         num_before=len(before),
         given_up={s: reason for s, reason in loop.given_up.items() if s not in records},

@@ -72,7 +72,8 @@ class StoredJob:
         """A data file as a worker leaves it; `options` change how it is written."""
         values = self.output_values(shard, attempt=attempt) if values is None else values
         schema = options.pop("schema", columns.output_schema(self.plan.job.output.trace))
-        metadata = options.pop("metadata", self.metadata(shard, attempt=attempt))
+        revision = options.pop("revision", 0)
+        metadata = options.pop("metadata", self.metadata(shard, attempt=attempt, revision=revision))
         path = self.scratch / f"{shard}-{attempt}.parquet"
         options = {"compression": "zstd", "write_page_checksum": True} | options
         with pq.ParquetWriter(path, schema, **options) as writer:
@@ -80,11 +81,12 @@ class StoredJob:
             writer.add_key_value_metadata(metadata)
         return path
 
-    def metadata(self, shard: int, *, attempt: str) -> dict[str, str]:
+    def metadata(self, shard: int, *, attempt: str, revision: int = 0) -> dict[str, str]:
         """File metadata that verification looks at."""
         return {
             columns.METADATA_JOB: self.plan.job_id,
             columns.METADATA_SHARD: str(shard),
+            columns.METADATA_REVISION: str(revision),
             columns.METADATA_ATTEMPT: attempt,
             columns.METADATA_PLAN_SHA256: plan_hash(self.plan),
         }

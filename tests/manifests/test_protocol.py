@@ -186,7 +186,7 @@ def test_a_record_under_another_name_is_damage(job: StoredJob, shard: int, revis
 
 def test_a_record_of_a_shard_that_is_not_planned_is_damage(job: StoredJob) -> None:
     job.store.put_if_absent(commit_key(2), b"")
-    with pytest.raises(DamagedError, match=f"{commit_key(2)}: the plan has no such shard"):
+    with pytest.raises(DamagedError, match=f"{commit_key(2)}: revision 0 has no such shard"):
         read_records(job.store, job.plan)
 
 

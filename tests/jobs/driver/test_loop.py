@@ -10,6 +10,7 @@ from jobs.driver.loop import Loop
 from jobs.driver.notices import Gone, Notice, Refused, Reported
 from jobs.driver.tracker import Tracker
 from manifests.journal import latest_presence, read_failures
+from manifests.open_revision import OpenRevision
 from manifests.protocol import read_records, read_seal
 from schedulers.events import ShardCommitted, ShardLost
 from schedulers.machine import Scheduler
@@ -49,8 +50,7 @@ def make_loop(
 ) -> Loop:
     records = read_records(job.store, job.plan)
     return Loop(
-        store=job.store,
-        plan=job.plan,
+        revision=OpenRevision(store=job.store, plan=job.plan),
         scheduler=Scheduler(
             [(shard.shard, shard.expected_cost) for shard in job.plan.shards],
             committed=records,
