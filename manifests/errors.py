@@ -9,6 +9,7 @@
     ├── RevisionError       a retry asks for what no revision of the job can be
     ├── MissingError        a stored object is not there
     ├── DamagedError        a stored object fails its own checks; never treated as absent
+    ├── StoreError (OSError) the store cannot be used: not reached, not allowed, not fit
     ├── RefusedError        the object exists already (a write that lost)
     └── UnknownOutcomeError a write may or may not have taken effect; resolve it by reading
 """
@@ -40,6 +41,10 @@ class MissingError(ManifestError, LookupError):
 
 class DamagedError(ManifestError):
     """A stored object is there but fails its own checks; the message names its key."""
+
+
+class StoreError(ManifestError, OSError):
+    """The store cannot be used, for reasons outside the job; nothing was published."""
 
 
 class RefusedError(ManifestError):

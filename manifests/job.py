@@ -6,14 +6,16 @@ output), *operational* (it can change only cost and speed, and may differ betwee
 """
 
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from manifests.drafting import Method, RuleName, Verifier, require_chain, require_fit, require_path
 
 Kind = Literal["semantic", "operational", "drafting"]
 WorkKind = Literal["generate", "collect", "null"]
 Positive = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0.0)]
 
 
 def semantic(default: Any, description: str) -> Any:
@@ -236,6 +238,44 @@ class Cluster(Group):
     threads: Positive = operational(1, "CPU threads per worker")
 
 
+class Storage(Group):
+    """How S3 is reached; credentials come from the environment, profile or role of each process."""
+
+    endpoint: str | None = operational(
+        None, "URL of an S3-compatible server; without it AWS, or AWS_ENDPOINT_URL of the process"
+    )
+    region: str | None = operational(
+        None, "region of the buckets; without it what the process is configured with"
+    )
+    profile: str | None = operational(None, "named AWS profile that every process has")
+    addressing: Literal["auto", "path", "virtual"] = operational(
+        "auto", "where requests name the bucket: in the path, or in the host name"
+    )
+    checksums: Literal["when_supported", "when_required"] = operational(
+        "when_supported", "`when_required` for servers that reject additional checksums"
+    )
+    connect_timeout_s: Seconds = operational(5.0, "until a connection stands (seconds)")
+    read_timeout_s: Seconds = operational(30.0, "without a byte of the answer (seconds)")
+    attempts: Positive = operational(6, "tries of one request, with growing pauses")
+    part_mib: Annotated[int, Field(ge=5)] = operational(
+        64, "size of the parts in which large files travel (MiB)"
+    )
+
+    @field_validator("endpoint")
+    @classmethod
+    def _endpoint_is_plain(cls, endpoint: str | None) -> str | None:
+        if endpoint is None:
+            return None
+        parts = urlsplit(endpoint)
+        plain = not (parts.username or parts.password or parts.query or parts.fragment)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
+            raise ValueError(
+                "storage.endpoint must be http://host:port or https://host:port and nothing else; "
+                "credentials come from the environment, profile or role of each process"
+            )
+        return endpoint
+
+
 class Retry(Group):
     """What is tried again."""
 
@@ -275,6 +315,7 @@ class JobSpec(Group):
     output: Output
     shards: Shards = Shards()
     cluster: Cluster = Cluster()
+    storage: Storage = Storage()
     retry: Retry = Retry()
     stats: Stats = Stats()
 

@@ -12,6 +12,8 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.s3_server import S3Server, running_server
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Whoever runs the tests may have these set: credentials, a cluster, thread counts, import paths.
 SCRUBBED_PREFIXES = ("AWS_", "HF_", "TRANSFORMERS_", "RAY_", "OMP_", "MKL_", "SPOTBATCH_")
@@ -61,6 +63,21 @@ def tiny_target() -> Path:
 def tiny_drafter() -> Path:
     """The bundled drafter's directory."""
     return REPOSITORY / "examples" / "tiny" / "drafter"
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """One S3 server process for all tests; each takes a bucket of its own."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_bucket(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An empty bucket that this process and its children can reach."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3_server.new_bucket()
 
 
 def living_children() -> list[psutil.Process]:

@@ -4,22 +4,39 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from manifests.errors import ManifestError
+from manifests.job import Storage
 from manifests.store.base import Store
 from manifests.store.local import LocalStore
+from manifests.store.memory import MemoryStore
 
-__all__ = ["LocalStore", "Store", "open_store"]
+__all__ = ["LocalStore", "MemoryStore", "Store", "open_store"]
 
 
-def open_store(uri: str) -> Store:
-    """The store at a local path or `file://` URI. Creates nothing; a planner calls `probe`."""
+def open_store(uri: str, storage: Storage | None = None) -> Store:
+    """The store at a local path, `file://` URI or `s3://bucket/prefix`.
+
+    Creates nothing; whoever is going to write calls `probe`. Without `storage`, S3 is reached as
+    the environment of the process says.
+    """
     if "://" not in uri:
         return LocalStore(Path(uri))
     parts = urlsplit(uri)
     if parts.scheme == "s3":
-        raise ManifestError(
-            f"output.uri {uri!r}: output to S3 is not supported by this version; "
-            "use a directory on a file system that all workers share"
-        )
+        return _open_s3(uri, storage or Storage())
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-        raise ManifestError(f"output.uri {uri!r}: use a local path or file:///absolute/path")
+        raise ManifestError(
+            f"output.uri {uri!r}: use a local path, file:///absolute/path or s3://bucket/prefix"
+        )
     return LocalStore(Path(unquote(parts.path)))
+
+
+def _open_s3(uri: str, storage: Storage) -> Store:
+    # Half a second that commands on local jobs need not wait.
+    from manifests.store.s3 import S3Client, S3Objects, S3Store, parse_location
+
+    location = parse_location(uri, field="output.uri")
+    if not location.prefix:
+        raise ManifestError(
+            f"output.uri {uri!r}: a job needs a prefix of its own, as in {location.uri}/my-job"
+        )
+    return S3Store(location, objects=S3Objects(S3Client(storage)))

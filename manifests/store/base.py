@@ -3,15 +3,16 @@
 A store must give: atomic visibility (no reader ever sees part of an object), mutual exclusion
 (among any number of writers of an absent key exactly one wins) and a fresh listing.
 
-A write has three outcomes: it returns (done and durable), raises `RefusedError` (the object was
-there already, and is durable) or raises `UnknownOutcomeError` (only reading, or writing again,
-tells). Every other exception means that nothing was published. Objects are never changed, but
-for those written by `put_advisory`, which no decision may rest on.
+A write has three outcomes: it returns (done and durable), raises `RefusedError` (an object is
+there, and is durable) or raises `UnknownOutcomeError` (only reading, or writing again, tells).
+Every other exception means that nothing was published. Below us a request may be sent twice, so a
+refusal can be about the caller's own object: whoever has to know whose it is, reads it. Objects
+are never changed, but for those written by `put_advisory`, which no decision may rest on.
 """
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 
 class Store(Protocol):
@@ -44,6 +45,10 @@ class Store(Protocol):
 
     def open_local(self, key: str) -> AbstractContextManager[Path]:
         """A local file with the object's bytes, for reading inside the context only."""
+        ...
+
+    def open_reader(self, key: str) -> AbstractContextManager[BinaryIO]:
+        """A seekable reader that fetches only what is read, valid inside the context."""
         ...
 
     def list(self, prefix: str) -> list[str]:

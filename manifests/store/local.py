@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from manifests.errors import ManifestError, MissingError, RefusedError, UnknownOutcomeError
 from manifests.keys import check_key
@@ -88,6 +88,12 @@ class LocalStore:
         if not path.is_file():
             raise self._missing(key)
         yield path
+
+    @contextmanager
+    def open_reader(self, key: str) -> Iterator[BinaryIO]:
+        """The object's own file, open for reading."""
+        with self.open_local(key) as path, path.open("rb") as reader:
+            yield reader
 
     def list(self, prefix: str) -> list[str]:
         """Sorted keys that start with the prefix; symbolic links are not followed."""

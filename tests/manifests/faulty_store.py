@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from manifests.errors import UnknownOutcomeError
 from manifests.store import Store
@@ -61,6 +61,10 @@ class FaultyStore:
     def open_local(self, key: str) -> AbstractContextManager[Path]:
         """Never faulty."""
         return self._inner.open_local(key)
+
+    def open_reader(self, key: str) -> AbstractContextManager[BinaryIO]:
+        """Never faulty."""
+        return self._inner.open_reader(key)
 
     def list(self, prefix: str) -> list[str]:
         """Never faulty."""
