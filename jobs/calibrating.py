@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from jobs.errors import JobError
+from jobs.inputs.files import input_name
 from jobs.mass_floor import calibrate_gamma
 from jobs.measuring import (
     CalibrationRequest,
@@ -130,7 +131,7 @@ def _spiffy(request: CalibrationRequest) -> list[Row]:
         [_path(stored) for group in groups for stored in group],
         block_length=decoder.target.spec.block_length,
         target=Path(job.target.path).name,
-        data=Path(job.input.uri).name,
+        data=input_name(job.input),
         size=request.size,
         lookahead=request.lookahead,
         score=request.score,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs.errors import JobError, NoJobError
+from jobs.inputs.files import input_name
 from jobs.reading import OpenJob, open_job, read_committed
 from manifests.columns import TRAJECTORY_COLUMNS
 from manifests.committed import committed_rows
@@ -67,7 +68,7 @@ def collection(data: Path) -> Collection:
     spec = job.plan.job
     return Collection(
         target=Path(spec.target.path).name,
-        data=Path(spec.input.uri).name,
+        data=input_name(spec.input),
         rule=spec.decode.rule,
         trajectories=Trajectories.concatenate(parts),
     )

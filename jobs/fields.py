@@ -36,7 +36,8 @@ def unknown_key(name: str) -> str:
     group, _, last = name.rpartition(".")
     siblings = {key.rpartition(".")[2]: key for key in known if key.rpartition(".")[0] == group}
     near = [siblings[match] for match in difflib.get_close_matches(last, siblings, n=1)]
-    near = near or [key for key in known if key.rpartition(".")[2] == last][:1]
+    same = [key for key in known if key.rpartition(".")[2] == last]
+    near = near or sorted(same, key=lambda key: key.count("."))[:1]
     near = near or difflib.get_close_matches(name, known, n=1)
     if near:
         return f"unknown key `{name}`; did you mean `{near[0]}`?"

@@ -1,7 +1,7 @@
 """Decoding a job's rows in this process, under an observer: calibration and diagnostics.
 
 Nothing is planned or stored. Noise is that of `seed.scope: row`, whatever the job says, so that a
-sample does not depend on which others are decoded.
+sample does not depend on which others are decoded. The temperature is always that of the settings.
 """
 
 import time
@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from jobs.errors import JobError
-from jobs.inputs.base import input_path, read_input
-from jobs.inputs.rows import stage_rows
+from jobs.inputs.reading import read_rows
 from manifests.hashing import hash64
 from manifests.job import JobSpec
-from manifests.staged import StagedRow
 from spot.drafters.base import Drafter
 from spot.training.train import HELD_OUT_EVERY
 from workers.budget import FixedBudget
@@ -55,12 +53,12 @@ class InProcess:
         self.requests = list(islice(self._requests(job, held_out=held_out), samples))
         if not self.requests:
             raise JobError(
-                f"input.uri {job.input.uri}: no row can be decoded here; give other rows"
-                + (f", or at least {HELD_OUT_EVERY} without --held-out" if held_out else "")
+                f"input.uri {', '.join(job.input.uris)}: no row can be decoded here; give other "
+                "rows" + (f", or at least {HELD_OUT_EVERY} without --held-out" if held_out else "")
             )
 
     def _requests(self, job: JobSpec, *, held_out: bool) -> Iterator[SampleRequest]:
-        for row in rows_of(job):
+        for row in read_rows(job):
             if row.error_class is not None or (held_out and row.row % HELD_OUT_EVERY):
                 continue
             try:
@@ -72,7 +70,7 @@ class InProcess:
                 row=row.row,
                 sample=0,
                 prompt_ids=prompt_ids,
-                key=hash64("row", job.seed.value, row.id, 0),
+                key=hash64("row", job.seed.value if row.seed is None else row.seed, row.id, 0),
                 max_tokens=row.max_tokens or job.decode.max_tokens,
             )
 
@@ -103,13 +101,6 @@ class InProcess:
             if finished and report is not None:
                 report(f"{len(results)} of {len(requests)} samples")
         return Decoding(results=results, seconds=self._clock() - began)
-
-
-def rows_of(job: JobSpec) -> Iterator[StagedRow]:
-    """The job's rows, normalised as planning does."""
-    path = input_path(job.input.uri)
-    raw = islice(read_input(path, job.input.columns), job.input.limit)
-    return stage_rows(raw, columns=job.input.columns, name=path.name)
 
 
 def with_decode(job: JobSpec, **settings: object) -> JobSpec:

@@ -1,11 +1,13 @@
-"""Reading a job file and its `--set` overrides into one validated `JobSpec`.
+"""Reading a job file, the environment and `--set` overrides into one validated `JobSpec`.
+
+An override wins over the environment, that over the file, and that over the defaults.
 
 Every complaint is one sentence that names the file or the option, the field and the remedy.
 Relative paths are relative to the current directory; `load_job` makes them absolute.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +17,39 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from jobs.fields import all_fields, group_of, unknown_key
+from jobs.inputs.template import parse_template
 from jobs.yaml_core import parse_yaml, problem
 from manifests.errors import JobFileError
 from manifests.job import JobSpec
+from manifests.job_input import Input
+
+# Settings in the environment; two underscores stand for the dot.
+_VARIABLE = "SPOTBATCH__"
 
 
-def load_job(path: Path, overrides: Sequence[str] = ()) -> JobSpec:
-    """The job that `path` describes after `overrides` (each `a.b=value`); paths are absolute.
+def load_job(
+    path: Path, overrides: Sequence[str] = (), *, environment: Mapping[str, str] | None = None
+) -> JobSpec:
+    """The job that `path` describes; paths in it become absolute.
 
-    Raises `JobFileError`.
+    Args:
+        path: the job file.
+        overrides: settings as `a.b=value`; the last one wins.
+        environment: variables, of which those named `SPOTBATCH__A__B` are settings `a.b`.
+
+    Raises:
+        JobFileError: a setting is unknown, wrong, or does not go together with another.
     """
     values = _read(path)
     _refuse_unknown(values, source=str(path))
+    for name, text in sorted((environment or {}).items()):
+        if name.startswith(_VARIABLE):
+            key = name.removeprefix(_VARIABLE).replace("__", ".").lower()
+            _set(values, key, text=text, source=f"environment {name}={text}")
     for override in overrides:
         _apply(values, override)
     job = _validate(values, source=str(path))
-    _check_columns(values, job)
+    _parse_expressions(job)
     return _absolute(job)
 
 
@@ -40,6 +59,16 @@ def override_job(job: JobSpec, overrides: Sequence[str]) -> JobSpec:
     for override in overrides:
         _apply(values, override)
     return _absolute(_validate(values, source="--set"))
+
+
+def _parse_expressions(job: JobSpec) -> None:
+    """Raise `JobFileError` now where a template or a filter could not be read later."""
+    if job.prompt.template is not None:
+        parse_template(job.prompt.template)
+    if job.input.filter is not None:
+        from jobs.inputs.filter import parse_filter  # pyarrow, where it is needed
+
+        parse_filter(job.input.filter)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -71,23 +100,27 @@ def _refuse_unknown(values: dict[str, Any], *, source: str, prefix: str = "") ->
 
 def _apply(values: dict[str, Any], override: str) -> None:
     name, equals, text = override.partition("=")
-    name = name.strip()
-    if not equals or not name:
+    if not equals or not name.strip():
         raise JobFileError(f"--set {override}: write it as name=value, as in decode.max_tokens=64")
+    _set(values, name.strip(), text=text, source=f"--set {override}")
+
+
+def _set(values: dict[str, Any], name: str, *, text: str, source: str) -> None:
+    """Set the dotted `name` in place."""
     field = all_fields().get(name)
     if field is None:
-        raise JobFileError(f"--set {override}: {unknown_key(name)}")
+        raise JobFileError(f"{source}: {unknown_key(name)}")
     if group_of(field):
-        raise JobFileError(f"--set {override}: `{name}` is a group; set one of the keys in it")
+        raise JobFileError(f"{source}: `{name}` is a group; set one of the keys in it")
     *groups, last = name.split(".")
     for group in groups:
         if not isinstance(values.get(group), dict):
             values[group] = {}
         values = values[group]
-    values[last] = _typed(field, name=name, text=text)
+    values[last] = _typed(field, name=name, text=text, source=source)
 
 
-def _typed(field: FieldInfo, *, name: str, text: str) -> Any:
+def _typed(field: FieldInfo, *, name: str, text: str, source: str) -> Any:
     """`text` as YAML where the field takes that, else as it stands where the field takes text."""
     annotation: Any = field.annotation
     adapter = TypeAdapter[Any](annotation, config=ConfigDict(strict=True))
@@ -99,7 +132,7 @@ def _typed(field: FieldInfo, *, name: str, text: str) -> Any:
             return adapter.validate_python(text)
         except ValidationError:
             reason = problem(error) if isinstance(error, yaml.YAMLError) else _reasons(error)
-            raise JobFileError(f"--set {name}={text}: {reason}; {_expected(name)}") from None
+            raise JobFileError(f"{source}: {reason}; {_expected(name)}") from None
     return value
 
 
@@ -143,23 +176,11 @@ def _field_of(details: ErrorDetails) -> str:
     return ".".join(parts)
 
 
-def _check_columns(values: dict[str, Any], job: JobSpec) -> None:
-    columns = job.input.columns
-    written = (values.get("input") or {}).get("columns") or {}
-    if columns.messages is None and columns.prompt is None:
-        raise JobFileError("input.columns: name a `prompt` column or a `messages` column")
-    if columns.messages is not None and written.get("prompt") is not None:
-        raise JobFileError(
-            "input.columns: `messages` replaces `prompt`; remove one of the two, or set the "
-            "other to null"
-        )
-
-
 def _absolute(job: JobSpec) -> JobSpec:
     drafter = job.drafter.path
     return job.model_copy(
         update={
-            "input": job.input.model_copy(update={"uri": absolute(job.input.uri)}),
+            "input": job.input.model_copy(update={"uri": _absolute_input(job.input)}),
             "target": job.target.model_copy(update={"path": absolute(job.target.path)}),
             "drafter": job.drafter.model_copy(
                 update={"path": None if drafter is None else absolute(drafter)}
@@ -167,6 +188,12 @@ def _absolute(job: JobSpec) -> JobSpec:
             "output": job.output.model_copy(update={"uri": absolute(job.output.uri)}),
         }
     )
+
+
+def _absolute_input(source: Input) -> str | tuple[str, ...]:
+    if isinstance(source.uri, str):
+        return absolute(source.uri)
+    return tuple(map(absolute, source.uri))
 
 
 def absolute(uri: str) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs.in_process import InProcess, with_decode
+from jobs.inputs.files import find_files
+from jobs.inputs.opening import identify
 from jobs.partial import PartialResults
 from manifests.hashing import sha256_file
 from manifests.job import JobSpec
@@ -51,7 +53,7 @@ def partial_results(
     job = request.job
     identity = settings | {
         "input": job.input.model_dump(mode="json"),
-        "input_sha256": sha256_file(Path(job.input.uri)),
+        "input_sha256": [identify(file.uri).sha256 for file in find_files(job.input)],
         "target": job.target.model_dump(mode="json"),
         "target_files": _stamps(Path(job.target.path)),
         "decode": job.decode.model_dump(mode="json"),

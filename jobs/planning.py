@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jobs.inputs.base import input_path
-from jobs.models import ModelFiles, identities, inspect_models
+from jobs.inputs.files import find_files
+from jobs.inputs.opening import identify
+from jobs.models import ModelFiles, inspect_models
 from jobs.scoring import check_scorer
 from jobs.staging import StagedInput, StagedPart, stage_input
 from manifests.errors import MissingError, RefusedError, UnknownOutcomeError
@@ -83,11 +84,11 @@ class _Checked:
 
 def _check(job: JobSpec) -> _Checked:
     store = open_store(job.output.uri)
-    path = input_path(job.input.uri)
+    files = find_files(job.input)
     models = inspect_models(job)
     if job.stats.scorer is not None:
         check_scorer(job.stats.scorer)
-    input_files = identities([path])
+    input_files = tuple(identify(file.uri) for file in files)
     plan = _stored_plan(store)
     if plan is not None:
         require_same_fields(
@@ -135,6 +136,7 @@ def _make_plan(job: JobSpec, *, staged: StagedInput, checked: _Checked) -> Plan:
         fingerprint=digest,
         input=input_files,
         staged=tuple(part.identity for part in staged.parts),
+        rows_sha256=staged.digest.hexdigest(),
         target_files=models.target,
         drafter_files=models.drafter,
         shards=tuple(staged.shards),

@@ -12,19 +12,29 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from jobs.inputs.base import input_path, read_input
-from jobs.inputs.rows import stage_rows
+from jobs.inputs.reading import InputReader
 from manifests.errors import InputError
 from manifests.fingerprints import FileIdentity
 from manifests.hashing import sha256_file
 from manifests.job import JobSpec
 from manifests.keys import input_key
 from manifests.plan import ShardPlan, shard_seed
-from manifests.staged import STAGED_SCHEMA, STAGED_WRITE_OPTIONS, StagedRow, staged_table
+from manifests.staged import (
+    STAGED_SCHEMA,
+    STAGED_WRITE_OPTIONS,
+    RowsDigest,
+    StagedRow,
+    staged_table,
+)
 
 PART_CHARACTERS = 256 << 20
+# Whoever reads one row group reads the footer first, which lists all of them.
+PART_SHARDS = 1024
 # Trouble that says more about the job file or the file than about a row, if every row has it.
-_WHOLE_FILE = {"InvalidJson", "InvalidUtf8", "MissingId", "MissingPrompt"}
+_WHOLE_FILE = frozenset(
+    {"InvalidJson", "InvalidCsv", "InvalidUtf8", "MissingId", "MissingPrompt"}
+    | {"UnsupportedRequest", "UnsupportedParameter"}
+)
 # Reading a prompt costs little beside writing an answer; this only orders the shards.
 _COST_PER_CHARACTER = 1 / 32
 
@@ -44,6 +54,9 @@ class StagedInput:
     parts: list[StagedPart] = field(default_factory=list)
     shards: list[ShardPlan] = field(default_factory=list)
     rows: int = 0
+    dropped: int = 0
+    """Rows that `input.filter` left out."""
+    digest: RowsDigest = field(default_factory=RowsDigest)
     trouble: Counter[str] = field(default_factory=Counter)
     """Rows that cannot be decoded, by error class."""
     first_trouble: str = ""
@@ -52,15 +65,18 @@ class StagedInput:
 
 def stage_input(job: JobSpec, folder: Path) -> StagedInput:
     """Read the whole input into staged files under `folder`; `InputError` if it is unusable."""
-    path = input_path(job.input.uri)
-    columns = job.input.columns
-    raw_rows = islice(read_input(path, columns), job.input.limit)
+    reader = InputReader(job)
     staged = StagedInput()
-    shards = _shards(stage_rows(raw_rows, columns=columns, name=path.name), job.shards.rows)
+    _stage(staged, reader, job=job, folder=folder)
+    _check(staged, job)
+    return staged
+
+
+def _stage(staged: StagedInput, reader: InputReader, *, job: JobSpec, folder: Path) -> None:
+    shards = _shards(reader.rows(), job.shards.rows)
     for part, part_shards in enumerate(_parts(shards)):
         _write_part(staged, part_shards, job=job, key=input_key(part), folder=folder)
-    _check(staged, path)
-    return staged
+    staged.dropped = reader.num_dropped
 
 
 def _shards(rows: Iterable[StagedRow], size: int) -> Iterator[list[StagedRow]]:
@@ -70,7 +86,7 @@ def _shards(rows: Iterable[StagedRow], size: int) -> Iterator[list[StagedRow]]:
 
 
 def _parts(shards: Iterator[list[StagedRow]]) -> Iterator[Iterator[list[StagedRow]]]:
-    """Consecutive shards of about `PART_CHARACTERS`; each part is consumed before the next."""
+    """Consecutive shards up to the limits of a part; each part is consumed before the next."""
     for first in shards:
         yield _one_part(first, shards)
 
@@ -78,10 +94,13 @@ def _parts(shards: Iterator[list[StagedRow]]) -> Iterator[Iterator[list[StagedRo
 def _one_part(
     first: list[StagedRow], shards: Iterator[list[StagedRow]]
 ) -> Iterator[list[StagedRow]]:
-    size = sum(map(_characters, first))
+    size, count = sum(map(_characters, first)), 1
     yield first
-    while size < PART_CHARACTERS and (shard := next(shards, None)) is not None:
-        size += sum(map(_characters, shard))
+    while size < PART_CHARACTERS and count < PART_SHARDS:
+        shard = next(shards, None)
+        if shard is None:
+            return
+        size, count = size + sum(map(_characters, shard)), count + 1
         yield shard
 
 
@@ -128,20 +147,28 @@ def _expected_cost(row: StagedRow, job: JobSpec) -> float:
     if row.error_class is not None:
         return 0.0
     prompt = len(row.prompt or row.messages or "")
-    return float(job.sampling.n * (job.decode.max_tokens + prompt * _COST_PER_CHARACTER))
+    tokens = row.max_tokens or job.decode.max_tokens
+    return float(job.sampling.n * (tokens + prompt * _COST_PER_CHARACTER))
 
 
 def _count(staged: StagedInput, rows: Sequence[StagedRow]) -> None:
     staged.rows += len(rows)
     staged.first_row = staged.first_row or rows[0]
     for row in rows:
+        staged.digest.add(row)
         if row.error_class is not None:
             staged.trouble[row.error_class] += 1
             staged.first_trouble = staged.first_trouble or f"{row.error_message}"
 
 
-def _check(staged: StagedInput, path: Path) -> None:
+def _check(staged: StagedInput, job: JobSpec) -> None:
+    where = f"input.uri {', '.join(job.input.uris)}"
+    if staged.rows == 0 and staged.dropped:
+        raise InputError(
+            f"input.filter `{job.input.filter}` is true for none of the {staged.dropped} rows; "
+            "change it"
+        )
     if staged.rows == 0:
-        raise InputError(f"input.uri {path}: there is no row in the file; it needs at least one")
+        raise InputError(f"{where}: there is no row in it; it needs at least one")
     if sum(staged.trouble[kind] for kind in _WHOLE_FILE) == staged.rows:
-        raise InputError(f"input.uri {path}: no row can be used; the first, {staged.first_trouble}")
+        raise InputError(f"{where}: no row can be used; the first, {staged.first_trouble}")

@@ -1,62 +1,20 @@
 """The job specification: what a job file says, validated once at the boundary.
 
-Each field says its unit and whether it is *semantic* (part of the fingerprint: it can change an
-output), *operational* (it can change only cost and speed, and may differ between runs) or
-*drafting* (about drafts: operational, but semantic in a job whose outputs depend on them).
+Each field says its unit and its kind (`manifests.settings`). Combinations that cannot work, or in
+which a setting would have no effect, are refused here.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from manifests.drafting import Method, RuleName, Verifier, require_chain, require_fit, require_path
+from manifests.job_input import Input, Prompt, require_prompt_source
+from manifests.settings import Group, Positive, drafting, operational, semantic
 
-Kind = Literal["semantic", "operational", "drafting"]
 WorkKind = Literal["generate", "collect", "null"]
-Positive = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0.0)]
-
-
-def semantic(default: Any, description: str) -> Any:
-    """A field that can change an output; part of the fingerprint."""
-    return Field(default, description=description, json_schema_extra={"kind": "semantic"})
-
-
-def operational(default: Any, description: str) -> Any:
-    """A field that changes only cost, speed or place; outside the fingerprint."""
-    return Field(default, description=description, json_schema_extra={"kind": "operational"})
-
-
-def drafting(default: Any, description: str) -> Any:
-    """A field about drafts; in the fingerprint where `Decode.lets_drafts_matter`."""
-    return Field(default, description=description, json_schema_extra={"kind": "drafting"})
-
-
-class Group(BaseModel):
-    """Base of every group: frozen, unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False, allow_inf_nan=False)
-
-
-class Columns(Group):
-    """Which input columns hold what."""
-
-    id: str | None = semantic(
-        None, "column with the row id; without it ids are made from file and row number"
-    )
-    prompt: str | None = semantic("prompt", "column with the prompt text")
-    messages: str | None = semantic(
-        None, "column with chat messages (list of {role, content}); replaces `prompt`"
-    )
-
-
-class Input(Group):
-    """The prompt dataset."""
-
-    uri: str = semantic(..., "a JSONL or Parquet file")
-    limit: Positive | None = semantic(None, "use only the first rows (count)")
-    columns: Columns = semantic(Columns(), "column mapping")
 
 
 class Target(Group):
@@ -218,6 +176,11 @@ class Output(Group):
     trace: Literal["none", "tokens", "commits"] = semantic(
         "none", "per-token columns: commit step, log-probability, confidence"
     )
+    carry: Literal["all", "none"] | tuple[str, ...] = semantic(
+        "all",
+        "input columns carried into the output: `all` that are not used otherwise, `none`, or a "
+        "list of names",
+    )
 
 
 class Shards(Group):
@@ -307,6 +270,7 @@ class JobSpec(Group):
         "train drafters on; `null` makes empty texts without a model, to rehearse a job",
     )
     input: Input
+    prompt: Prompt = Prompt()
     target: Target
     drafter: Drafter = Drafter()
     decode: Decode = Decode()
@@ -324,6 +288,17 @@ class JobSpec(Group):
         """Whether anything is drafted."""
         named = self.drafter.method is not None or self.drafter.path is not None
         return named and self.decode.draft_budget != 0 and self.work == "generate"
+
+    @model_validator(mode="after")
+    def _input_supported(self) -> "JobSpec":
+        require_prompt_source(self.input, self.prompt)
+        verifier = self.decode.verifier
+        if self.input.columns.temperature is not None and verifier in ("greedy", "rejection"):
+            raise ValueError(
+                f"input.columns.temperature: decode.verifier {verifier} takes one temperature for "
+                "the whole job; use coupled, or remove the column"
+            )
+        return self
 
     @model_validator(mode="after")
     def _drafting_supported(self) -> "JobSpec":

@@ -4,7 +4,7 @@ A plan is created by whoever comes first. Later runs read it; a run whose semant
 refused with the names of these fields, since its rows would not belong to the same output.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from pydantic import Field, model_validator
 
@@ -45,6 +45,7 @@ class Plan(Document):
     fingerprint: str
     input: tuple[FileIdentity, ...]
     staged: tuple[FileIdentity, ...]  # path = key
+    rows_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # `RowsDigest` of all rows
     target_files: tuple[FileIdentity, ...]
     drafter_files: tuple[FileIdentity, ...]
     shards: tuple[ShardPlan, ...]
@@ -76,15 +77,28 @@ def shard_seed(job_seed: int, shard: int) -> int:
     return hash64("shard", job_seed, shard)
 
 
+class SeededRow(Protocol):
+    """The part of a staged row that its noise depends on."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def seed(self) -> int | None: ...
+
+
 def sample_key(
-    plan: Plan, shard_plan: ShardPlan, row_index_in_shard: int, row_id: str, sample: int
+    plan: Plan, shard_plan: ShardPlan, row_index_in_shard: int, row: SeededRow, sample: int
 ) -> int:
     """The 64-bit key that fixes all noise of a sample.
 
-    The row index is the one in the planned shard; retries and duplicates keep it.
+    The row index is the one in the planned shard; retries and duplicates keep it. A row with a seed
+    of its own has the key that it would have in a job with this seed and row scope.
     """
+    if row.seed is not None:
+        return hash64("row", row.seed, row.id, sample)
     if plan.job.seed.scope == "row":
-        return hash64("row", plan.job.seed.value, row_id, sample)
+        return hash64("row", plan.job.seed.value, row.id, sample)
     return hash64("sample", shard_plan.seed, row_index_in_shard, sample)
 
 

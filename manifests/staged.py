@@ -4,8 +4,10 @@ Planning writes all rows, normalised, into `input/part-*.parquet` with one row g
 A row with trouble that planning found carries the error and becomes an error row of the output.
 """
 
+import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -57,7 +59,37 @@ class StagedRow:
 
 def staged_table(rows: Sequence[StagedRow]) -> pa.Table:
     """The rows under `STAGED_SCHEMA`, to be written as one row group."""
-    return pa.Table.from_pylist([asdict(row) for row in rows], schema=STAGED_SCHEMA)
+    arrays = [
+        pa.array([getattr(row, field.name) for row in rows], type=field.type)
+        for field in STAGED_SCHEMA
+    ]
+    return pa.Table.from_arrays(arrays, schema=STAGED_SCHEMA)
+
+
+class RowsDigest:
+    """SHA-256 over what is decoded and carried, whatever the form of the input.
+
+    A text prompt counts as the one user message that it becomes, so that the same prompts give the
+    same digest as text, as messages, or as requests. Error messages, which quote places of files,
+    do not count.
+    """
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, row: StagedRow) -> None:
+        """The next row."""
+        messages = row.messages
+        if row.prompt is not None:
+            user = [{"role": "user", "content": row.prompt}]
+            messages = json.dumps(user, ensure_ascii=False)
+        values: list[str | float | None] = [row.id, messages, row.error_class, row.carried]
+        values += [row.max_tokens, row.temperature, row.seed]
+        self._digest.update(json.dumps(values).encode() + b"\n")
+
+    def hexdigest(self) -> str:
+        """64 lower-case hex digits."""
+        return self._digest.hexdigest()
 
 
 def read_shard(store: Store, plan: Plan, shard: int) -> list[StagedRow]:

@@ -67,7 +67,7 @@ def row_problems(
 def _expected_places(record: CommitRecord, *, plan: Plan, rows: Sequence[StagedRow]) -> list[Place]:
     shard = plan.shards[record.shard]
     return [
-        Place(index, row.id, sample, sample_key(plan, shard, index, row.id, sample))
+        Place(index, row.id, sample, sample_key(plan, shard, index, row, sample))
         for index, row in enumerate(rows)
         for sample in range(plan.job.sampling.n)
     ]

@@ -17,7 +17,6 @@ class Replayer:
         self._plan = plan
         self._job = job or plan.job
         self._target, self._tokenization = load_parts(self._job)
-        self._decoder = ReferenceDecoder(self._target, rule=rule_of(self._job.decode))
 
     def replay(
         self, shard: ShardPlan, *, row_index: int, row: StagedRow, sample: int
@@ -31,8 +30,10 @@ class Replayer:
             max_tokens=row.max_tokens or decode.max_tokens,
             stop_ids=self._target.spec.stop_ids,
         )
-        key = sample_key(self._plan, shard, row_index, row.id, sample)
-        decoded = self._decoder.decode(Sample(prompt_ids=prompt_ids, key=key, limits=limits))
+        key = sample_key(self._plan, shard, row_index, row, sample)
+        rule = rule_of(decode, temperature=row.temperature)
+        decoder = ReferenceDecoder(self._target, rule=rule)
+        decoded = decoder.decode(Sample(prompt_ids=prompt_ids, key=key, limits=limits))
         trace = commit_trace(decoded.trajectory)
         cut = self._tokenization.cut(decoded.token_ids, decode.stop)
         if cut is None:

@@ -24,12 +24,12 @@ from workers.work import Engine as AnyEngine
 CACHE_BYTES = 256 * 2**20  # prefix pages beyond what the batch itself needs
 
 
-def rule_of(decode: Decode) -> Rule:
-    """The transition rule of a job."""
+def rule_of(decode: Decode, *, temperature: float | None = None) -> Rule:
+    """The transition rule of a job, or of a row with its own temperature."""
     return Rule(
         name=decode.rule,
         tau=decode.tau,
-        temperature=decode.temperature,
+        temperature=decode.temperature if temperature is None else temperature,
         top_k=decode.top_k,
         top_p=decode.top_p,
     )
@@ -96,6 +96,7 @@ def load_parts(job: JobSpec) -> tuple[SdarTarget, Tokenization]:
         max_positions=target.spec.max_positions,
         max_tokens=job.decode.max_tokens,
         length=target.spec.block_length,
+        prompt=job.prompt,
     )
     return target, tokenization
 

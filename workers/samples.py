@@ -22,6 +22,8 @@ class SampleRequest:
     key: int
     """The 64-bit sample key."""
     max_tokens: int
+    temperature: float | None = None
+    """The row's own temperature; None takes the rule's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

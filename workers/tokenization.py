@@ -3,20 +3,32 @@
 import json
 from typing import Any
 
+from manifests.job_input import Prompt
 from manifests.staged import StagedRow
 from workers.errors import RowError
 
 
 class Tokenization:
-    """A target's tokenizer with the job's limits.
+    """A target's tokenizer with the job's limits and its chat template's variables.
 
-    A text prompt becomes one user message of the chat template; messages go through it as they are.
+    A text prompt becomes one user message of the chat template, unless the job goes without one;
+    messages go through it as they are.
     """
 
-    def __init__(self, tokenizer: Any, *, max_positions: int, max_tokens: int, length: int) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        max_positions: int,
+        max_tokens: int,
+        length: int,
+        prompt: Prompt | None = None,
+    ) -> None:
         self._tokenizer = tokenizer
+        self._prompt = prompt or Prompt()
+        self._max_tokens = max_tokens
         # the last block is decoded whole, so the grid's end must fit too
-        self._max_prompt = max_positions // length * length - max_tokens
+        self._positions = max_positions // length * length
 
     def encode(self, row: StagedRow) -> tuple[int, ...]:
         """Prompt ids of a row.
@@ -24,25 +36,41 @@ class Tokenization:
         Raises:
             RowError: the prompt cannot be rendered or is too long.
         """
+        ids = tuple(self._ids(row))
+        budget = row.max_tokens or self._max_tokens
+        if len(ids) + budget > self._positions:
+            setting = "its max_tokens" if row.max_tokens else "decode.max_tokens"
+            raise RowError(
+                "PromptTooLong",
+                f"row {row.id}: the prompt has {len(ids)} tokens, with {setting} of {budget} the "
+                f"target takes {max(0, self._positions - budget)}; shorten the prompt or lower "
+                f"{setting}",
+            )
+        return ids
+
+    def _ids(self, row: StagedRow) -> list[int]:
+        if self._prompt.chat_template == "none":
+            return list(self._tokenizer.encode(row.prompt))
+        text = self._render(row)
+        return list(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def _render(self, row: StagedRow) -> str:
         messages = (
             json.loads(row.messages)
             if row.messages is not None
             else [{"role": "user", "content": row.prompt}]
         )
         try:
-            text = self._tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True
+            return str(
+                self._tokenizer.apply_chat_template(
+                    messages,
+                    tokenize=False,
+                    add_generation_prompt=True,
+                    **self._prompt.chat_template_args,
+                )
             )
         except Exception as error:  # templates are the checkpoint's own code and raise anything
             raise RowError("ChatTemplateError", f"row {row.id}: {error}") from error
-        ids = tuple(self._tokenizer.encode(text, add_special_tokens=False))
-        if len(ids) > self._max_prompt:
-            raise RowError(
-                "PromptTooLong",
-                f"row {row.id}: the prompt has {len(ids)} tokens, with decode.max_tokens the "
-                f"target takes {self._max_prompt}; shorten the prompt or lower decode.max_tokens",
-            )
-        return ids
 
     def decode(self, token_ids: tuple[int, ...]) -> str:
         """Output text; special tokens are left out, lone surrogates cannot arise."""

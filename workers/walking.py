@@ -1,5 +1,7 @@
 """The walks of a round: each sample follows the target through its own evaluated states."""
 
+from dataclasses import replace
+
 import torch
 
 from spot.rejection import rejection
@@ -17,6 +19,7 @@ from spot.verification import (
     walk,
 )
 from workers.rounds import Entry
+from workers.samples import SampleRequest
 
 
 def walk_entries(
@@ -27,17 +30,44 @@ def walk_entries(
     verifier: VerifierName,
     mask_id: int,
 ) -> list[Walk]:
-    """One walk per entry; all transitions are computed in one call.
+    """One walk per entry, in order; transitions of one temperature are computed in one call.
 
     Counts the transitions on the path that a tie break settled.
 
     Args:
         entries: the samples' parts of the round.
         found: conditionals of all evaluated states.
-        rule: the transition rule.
+        rule: the transition rule; a sample may have a temperature of its own.
         verifier: how drafts are accepted.
         mask_id: the mask.
     """
+    groups: dict[Rule, list[int]] = {}
+    for index, entry in enumerate(entries):
+        groups.setdefault(rule_for(rule, entry.sequence.request), []).append(index)
+    walks: dict[int, Walk] = {}
+    for own_rule, indices in groups.items():
+        group = [entries[index] for index in indices]
+        made = _walk_group(group, found, rule=own_rule, verifier=verifier, mask_id=mask_id)
+        walks |= zip(indices, made, strict=True)
+    return [walks[index] for index in range(len(entries))]
+
+
+def rule_for(rule: Rule, request: SampleRequest) -> Rule:
+    """The rule under which a sample is decoded."""
+    if request.temperature is None or request.temperature == rule.temperature:
+        return rule
+    return replace(rule, temperature=request.temperature)
+
+
+def _walk_group(
+    entries: list[Entry],
+    found: Conditionals,
+    *,
+    rule: Rule,
+    verifier: VerifierName,
+    mask_id: int,
+) -> list[Walk]:
+    """The walks of entries under one rule."""
     keys = [[signed(e.sequence.request.key)] * len(e.states) for e in entries]
     phi = transitions(
         found,

@@ -96,12 +96,12 @@ class SampleKeys:
         self._plan = plan
         self.num_samples = plan.job.sampling.n
 
-    def key(self, shard: ShardPlan, *, row: int, row_id: str, sample: int) -> int:
-        """The sample key, by the job's seed scope."""
-        return sample_key(self._plan, shard, row, row_id, sample)
+    def key(self, shard: ShardPlan, *, row: int, staged: StagedRow, sample: int) -> int:
+        """The sample key, by the row's seed or the job's seed scope."""
+        return sample_key(self._plan, shard, row, staged, sample)
 
     def errors(
-        self, shard: ShardPlan, *, row: int, row_id: str, error: RowError
+        self, shard: ShardPlan, *, row: int, staged: StagedRow, error: RowError
     ) -> list[OutputSample]:
         """A row's samples when it cannot be decoded: each one an error."""
         return [
@@ -109,7 +109,7 @@ class SampleKeys:
                 shard=shard.shard,
                 row=row,
                 sample=sample,
-                key=self.key(shard, row=row, row_id=row_id, sample=sample),
+                key=self.key(shard, row=row, staged=staged, sample=sample),
                 error_class=error.error_class,
                 error_message=error.message,
             )
@@ -147,7 +147,7 @@ class GenerateWork:
             row = shard.index_of(staged.row)
             prompt_ids = guard_row(partial(self._encode, staged))
             if isinstance(prompt_ids, RowError):
-                errors += self._keys.errors(shard, row=row, row_id=staged.id, error=prompt_ids)
+                errors += self._keys.errors(shard, row=row, staged=staged, error=prompt_ids)
             else:
                 self._queue(shard, row=row, staged=staged, prompt_ids=prompt_ids)
         return errors
@@ -166,8 +166,9 @@ class GenerateWork:
                     row=row,
                     sample=sample,
                     prompt_ids=prompt_ids,
-                    key=self._keys.key(shard, row=row, row_id=staged.id, sample=sample),
+                    key=self._keys.key(shard, row=row, staged=staged, sample=sample),
                     max_tokens=staged.max_tokens or self._max_tokens,
+                    temperature=staged.temperature,
                 )
             )
 
@@ -222,13 +223,13 @@ class NullWork:
         self._num_rows += 1
         error = guard_row(partial(raise_staged_error, staged))
         if isinstance(error, RowError):
-            return self._keys.errors(shard, row=row, row_id=staged.id, error=error)
+            return self._keys.errors(shard, row=row, staged=staged, error=error)
         return [
             OutputSample(
                 shard=shard.shard,
                 row=row,
                 sample=sample,
-                key=self._keys.key(shard, row=row, row_id=staged.id, sample=sample),
+                key=self._keys.key(shard, row=row, staged=staged, sample=sample),
                 text="",
                 token_ids=(),
                 finish_reason="stop",

@@ -1,6 +1,7 @@
 """Arguments that several verbs share."""
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def load(job_file: Path, overrides: tuple[str, ...]) -> JobSpec:
     """The job that the shared arguments name."""
     from jobs.job_file import load_job
 
-    return load_job(job_file, overrides)
+    return load_job(job_file, overrides, environment=os.environ)
 
 
 def warn(warnings: tuple[str, ...]) -> None:

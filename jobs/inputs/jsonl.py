@@ -1,27 +1,31 @@
 """JSONL: one JSON object a line, UTF-8; blank lines are skipped."""
 
+import io
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
-from jobs.inputs.base import RawRow, Trouble
+from jobs.inputs.base import RawRow, Trouble, Values
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BUFFER_BYTES = 1 << 20
 
 
-def read_jsonl(path: Path) -> Iterator[RawRow]:
-    """The rows of `path`; a line that is not a JSON object is trouble of its own row."""
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
-            if line.strip():
-                yield RawRow(place=f"line {number}", values=_parse(line))
+def read_jsonl(stream: IO[bytes], label: str) -> Iterator[RawRow]:
+    """The rows of a file; a line that is not a JSON object is trouble of its own row."""
+    index = 0
+    for number, line in enumerate(io.BufferedReader(stream, _BUFFER_BYTES), start=1):  # type: ignore[type-var]
+        line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+        if line.strip():
+            yield RawRow(
+                file=label, index=index, place=f"{label}, line {number}", values=_parse(line)
+            )
+            index += 1
 
 
-def _parse(line: bytes) -> dict[str, Any] | Trouble:
+def _parse(line: bytes) -> Values:
     try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_refuse)
+        value: Any = json.loads(line.decode("utf-8"), parse_constant=_refuse)
     except UnicodeDecodeError:
         return Trouble(error_class="InvalidUtf8", message="the line is not UTF-8 text")
     except (ValueError, RecursionError) as error:

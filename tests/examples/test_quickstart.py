@@ -33,7 +33,7 @@ def job(repository: Path) -> JobSpec:
 
 @pytest.fixture(scope="module")
 def rows(repository: Path, job: JobSpec) -> list[dict[str, Any]]:
-    text = (repository / job.input.uri).read_text()
+    text = (repository / job.input.uris[0]).read_text()
     return [json.loads(line) for line in text.splitlines()]
 
 

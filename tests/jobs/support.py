@@ -99,7 +99,7 @@ class FakeWork:
             try:
                 raise_staged_error(row)
             except RowError as error:
-                errors += self._keys.errors(shard, row=index, row_id=row.id, error=error)
+                errors += self._keys.errors(shard, row=index, staged=row, error=error)
                 continue
             self._waiting += self._samples(shard, index=index, row=row)
         return errors
@@ -111,7 +111,7 @@ class FakeWork:
                 shard=shard.shard,
                 index=index,
                 sample=sample,
-                key=self._keys.key(shard, row=index, row_id=row.id, sample=sample),
+                key=self._keys.key(shard, row=index, staged=row, sample=sample),
             )
             for sample in range(self._keys.num_samples)
         ]

@@ -95,7 +95,7 @@ def test_an_override_may_give_what_the_file_lacks(tmp_path: Path) -> None:
         ("decode: {max_token: 5}\n", "unknown key `decode.max_token`; did you mean `decode.max_"),
         ("max_tokens: 5\n", "unknown key `max_tokens`; did you mean `decode.max_tokens`?"),
         ("shard: {rows: 5}\n", "unknown key `shard`; did you mean `shards`?"),
-        ("zzz: 5\n", "unknown key `zzz`; known here: work, input, target,"),
+        ("zzz: 5\n", "unknown key `zzz`; known here: work, input, prompt, target,"),
         ("decode: {max_tokens: many}\n", "`decode.max_tokens`: input should be a valid integer"),
         ("decode: {max_tokens: true}\n", "not true"),
         ("decode: {max_tokens: 0}\n", "greater than or equal to 1, not 0"),
@@ -135,7 +135,7 @@ def test_a_missing_group_says_what_it_is(tmp_path: Path) -> None:
 
 def test_a_missing_field_says_what_it_is(tmp_path: Path) -> None:
     text = complaint(tmp_path, text="input: {}\ntarget: {path: m}\noutput: {uri: o}\n")
-    assert "`input.uri` is missing; `input.uri` is: a JSONL or Parquet file" in text
+    assert "`input.uri` is missing; `input.uri` is: a file, a glob" in text
 
 
 @pytest.mark.parametrize(
@@ -175,14 +175,77 @@ def test_a_binary_file_is_no_job_file(tmp_path: Path) -> None:
         load_job(path)
 
 
-def test_prompt_and_messages_together_contradict_each_other(tmp_path: Path) -> None:
-    more = "input.columns.prompt=p"
-    text = complaint(tmp_path, more, "input.columns.messages=m")
-    assert "`messages` replaces `prompt`" in text
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["input.columns.prompt=p", "input.columns.messages=m"], "`messages` replaces `prompt`"),
+        (["input.columns.prompt=p", "prompt.template={a}"], "both say what the prompt is"),
+        (["input.columns.messages=m", "prompt.template={a}"], "both say what the prompt is"),
+        (["input.format=openai", "prompt.template={a}"], "input.format openai both say"),
+        (["input.format=openai", "input.columns.id=k"], "input.columns.id has no effect"),
+        (["input.columns.messages=m", "prompt.chat_template=none"], "need a chat template"),
+        (["input.format=openai", "prompt.chat_template=none"], "need a chat template"),
+        (["prompt.system=s", "prompt.chat_template=none"], "prompt.system needs a chat template"),
+        (
+            ["prompt.chat_template_args={a: 1}", "prompt.chat_template=none"],
+            "prompt.chat_template_args needs a chat template",
+        ),
+        (["prompt.chat_template_args={tokenize: true}"], "`tokenize` is not a variable"),
+        (["prompt.template=no column"], "names no column"),
+        (["prompt.template={a"], "a lone { at character 0"),
+        (["prompt.template=a {}"], "the braces at character 2 name no column"),
+        (["input.filter=a ="], "it is no expression"),
+        (["input.filter=a.b == 1"], "`a.b` cannot be used here"),
+        (["input.uri=[]"], "input.uri is an empty list"),
+        (
+            ["input.columns.temperature=t", "decode.verifier=greedy"],
+            "decode.verifier greedy takes one temperature",
+        ),
+    ],
+)
+def test_settings_of_the_input_that_contradict_each_other_are_refused(
+    tmp_path: Path, overrides: list[str], words: str
+) -> None:
+    assert words in complaint(tmp_path, *overrides)
 
 
-def test_a_job_needs_a_prompt_or_a_messages_column(tmp_path: Path) -> None:
-    assert "name a `prompt` column" in complaint(tmp_path, "input.columns.prompt=null")
+def test_an_input_may_be_a_list_of_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = load(tmp_path, "input.uri=[a.jsonl, b/*.parquet]")
+    assert job.input.uri == (f"{tmp_path}/a.jsonl", f"{tmp_path}/b/*.parquet")
+
+
+def test_the_environment_wins_over_the_file_and_an_override_over_both(tmp_path: Path) -> None:
+    path = write(tmp_path, MINIMAL + "decode: {max_tokens: 1, min_tokens: 1}\n")
+    environment = {
+        "SPOTBATCH__DECODE__MAX_TOKENS": "2",
+        "SPOTBATCH__DECODE__STOP": "[a]",
+        "SPOTBATCH__WORK": "null",
+        "SPOTBATCH_OTHER": "3",
+    }
+    job = load_job(path, ["decode.max_tokens=4", "work=collect"], environment=environment)
+    assert (job.decode.max_tokens, job.decode.min_tokens, job.decode.stop) == (4, 1, ("a",))
+    assert load_job(path, environment=environment).decode.max_tokens == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("SPOTBATCH__DECODE__MAX_TOKEN", "2", "did you mean `decode.max_tokens`?"),
+        ("SPOTBATCH__DECODE", "2", "`decode` is a group"),
+        ("SPOTBATCH__DECODE__MAX_TOKENS", "two", "input should be a valid integer"),
+    ],
+)
+def test_a_wrong_variable_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:
+    with pytest.raises(JobFileError) as caught:
+        load_job(write(tmp_path, MINIMAL), environment={name: text})
+    assert str(caught.value).startswith(f"environment {name}={text}: ")
+    assert words in str(caught.value)
+
+
+def test_the_name_of_a_resolved_job_can_be_read_again(tmp_path: Path) -> None:
+    job = load(tmp_path, "input.columns.messages=m", "input.columns.seed=s")
+    assert JobSpec.model_validate_json(job.model_dump_json()) == job
 
 
 def test_messages_alone_are_enough(tmp_path: Path) -> None:

@@ -84,27 +84,54 @@ def test_the_limit_takes_the_first_rows(tmp_path: Path) -> None:
     assert stage(tmp_path, prompts(9), "input.limit=3").rows == 3
 
 
+def test_a_part_holds_so_many_shards_that_its_footer_stays_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "PART_SHARDS", 2)
+    staged = stage(tmp_path, prompts(9))
+    assert [pq.read_metadata(part.path).num_row_groups for part in staged.parts] == [2, 2, 1]
+
+
+def test_a_row_with_a_budget_of_its_own_costs_that(tmp_path: Path) -> None:
+    rows = [{"id": "a", "prompt": "x", "n": 9}, {"id": "b", "prompt": "x", "n": None}]
+    own, other = stage(tmp_path, rows, "shards.rows=1", "input.columns.max_tokens=n").shards
+    assert other.expected_cost - own.expected_cost == 256 - 9
+
+
+def test_rows_that_the_filter_drops_are_counted(tmp_path: Path) -> None:
+    staged = stage(tmp_path, prompts(9), "input.filter=family == 'a'")
+    assert (staged.rows, staged.dropped) == (5, 4)
+
+
+def test_a_filter_that_drops_everything_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is true for none of the 2 rows"):
+        stage(tmp_path, prompts(2), "input.filter=family == 'z'")
+
+
 def test_trouble_is_counted_by_class(tmp_path: Path) -> None:
     rows = [*prompts(2), {"id": "x", "prompt": None}, {"id": "y", "prompt": ""}, prompts(1)[0]]
     staged = stage(tmp_path, rows)
     assert staged.trouble == {"NullPrompt": 1, "EmptyPrompt": 1, "DuplicateId": 1}
-    assert staged.first_trouble.startswith("line 3: ")
+    assert staged.first_trouble.startswith("prompts.jsonl, line 3: ")
 
 
 @pytest.mark.parametrize("rows", [[], ["only blank lines"]])
 def test_an_input_without_rows_is_refused(tmp_path: Path, rows: list[Any]) -> None:
     job = job_of(tmp_path, rows=[])
-    Path(job.input.uri).write_text("\n \n" if rows else "")
-    with pytest.raises(InputError, match=r"the file is empty|there is no row in the file"):
+    Path(job.input.uris[0]).write_text("\n \n" if rows else "")
+    with pytest.raises(InputError, match=r"the file is empty|there is no row in it"):
         stage_input(job, tmp_path)
 
 
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([{"id": "a", "x": 1}, {"id": "b"}], "no row can be used; the first, line 1: the row has"),
-        ([{"prompt": "x"}] * 2, "no row can be used; the first, line 1: column `id` holds no id"),
-        (["text", [1]], "no row can be used; the first, line 1: the line is not a JSON object"),
+        (
+            [{"id": "a", "x": 1}, {"id": "b"}],
+            "input.columns.prompt: no row has a column `prompt`; it has id, x",
+        ),
+        ([{"prompt": "x"}] * 2, "input.columns.id: no row has a column `id`; it has prompt"),
+        (["text", [1]], "no row can be used; the first, prompts.jsonl, line 1: the line is not a"),
     ],
 )
 def test_an_input_in_which_no_row_has_the_column_is_refused(

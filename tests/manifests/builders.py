@@ -109,7 +109,7 @@ class StoredJob:
             "shard": shard,
             "row": row,
             "attempt": attempt,
-            "seed": sample_key(self.plan, self.plan.shards[shard], row, staged.id, sample),
+            "seed": sample_key(self.plan, self.plan.shards[shard], row, staged, sample),
             "carried": staged.carried,
         }
         if staged.error_class is not None:
@@ -232,6 +232,7 @@ def plan_of(
         fingerprint=fingerprint(job, input_files=INPUT_FILES, target_files=TARGET_FILES),
         input=INPUT_FILES,
         staged=staged,
+        rows_sha256=SHA,
         target_files=TARGET_FILES,
         drafter_files=(),
         shards=tuple(shards),

@@ -5,7 +5,8 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from manifests.job import JobSpec, Kind
+from manifests.job import JobSpec
+from manifests.settings import Kind
 from tests.manifests.builders import job_spec
 
 

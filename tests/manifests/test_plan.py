@@ -11,8 +11,11 @@ from pydantic import ValidationError
 from manifests.errors import DamagedError, FingerprintError, MissingError
 from manifests.hashing import canonical_json, hash64, sha256_hex
 from manifests.plan import Plan, new_job_id, plan_hash, read_plan, sample_key, write_plan
+from manifests.staged import StagedRow
 from manifests.store import LocalStore
 from tests.manifests.builders import StoredJob, make_job
+
+ROW = StagedRow(row=4, id="id-4", prompt="a")
 
 
 def test_a_plan_comes_back_as_it_was(job: StoredJob) -> None:
@@ -91,14 +94,25 @@ def test_shard_seeds_derive_from_the_job_seed_and_the_shard(tmp_path: Path) -> N
 
 def test_sample_keys_derive_from_shard_seed_row_and_sample(tmp_path: Path) -> None:
     plan = make_job(tmp_path, seed={"value": 9}).plan
-    key = sample_key(plan, plan.shards[1], 1, "id-4", 3)
+    key = sample_key(plan, plan.shards[1], 1, ROW, 3)
     assert key == hash64("sample", hash64("shard", 9, 1), 1, 3)
 
 
 def test_with_row_scope_sample_keys_do_not_depend_on_the_sharding(tmp_path: Path) -> None:
     plan = make_job(tmp_path, seed={"value": 9, "scope": "row"}).plan
-    keys = {sample_key(plan, shard, row, "id-4", 3) for shard in plan.shards for row in range(2)}
+    keys = {sample_key(plan, shard, row, ROW, 3) for shard in plan.shards for row in range(2)}
     assert keys == {hash64("row", 9, "id-4", 3)}
+
+
+@pytest.mark.parametrize("scope", ["shard", "row"])
+def test_a_row_with_a_seed_has_the_key_of_a_job_with_this_seed_and_row_scope(
+    tmp_path: Path, scope: str
+) -> None:
+    plan = make_job(tmp_path / "a", seed={"value": 9, "scope": scope}).plan
+    alone = make_job(tmp_path / "b", seed={"value": 5, "scope": "row"}).plan
+    seeded = StagedRow(row=4, id="id-4", prompt="a", seed=5)
+    key = sample_key(plan, plan.shards[1], 1, seeded, 2)
+    assert key == sample_key(alone, alone.shards[0], 0, ROW, 2)
 
 
 def test_a_job_id_names_fingerprint_place_and_time() -> None:

@@ -1,12 +1,15 @@
 """Staged input: rows come back as planned, or not at all."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from manifests.errors import DamagedError, ManifestError, MissingError
-from manifests.staged import STAGED_SCHEMA, StagedRow, read_shard, staged_table
+from manifests.staged import STAGED_SCHEMA, RowsDigest, StagedRow, read_shard, staged_table
 from tests.manifests.builders import StoredJob, write_staged
 
 PART = "input/part-00000000.parquet"
@@ -91,3 +94,39 @@ def test_a_plan_from_elsewhere_cannot_reach_outside(job: StoredJob) -> None:
     plan = job.plan.model_copy(update={"shards": (shard,)})
     with pytest.raises(ManifestError, match="not a key of this job"):
         read_shard(job.store, plan, 0)
+
+
+def digest(*rows: StagedRow) -> str:
+    made = RowsDigest()
+    for row in rows:
+        made.add(row)
+    return made.hexdigest()
+
+
+TEXT = StagedRow(row=0, id="a", prompt='say "hé"')
+
+
+def test_a_prompt_and_the_message_that_it_becomes_have_one_digest() -> None:
+    messages = json.dumps([{"role": "user", "content": 'say "hé"'}], ensure_ascii=False)
+    assert digest(TEXT) == digest(StagedRow(row=0, id="a", messages=messages))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": "b"},
+        {"prompt": "x"},
+        {"carried": "{}"},
+        {"max_tokens": 1},
+        {"temperature": 0.5},
+        {"seed": 0},
+        {"prompt": None, "error_class": "NullPrompt"},
+    ],
+)
+def test_whatever_is_decoded_or_carried_changes_the_digest(change: dict[str, Any]) -> None:
+    assert digest(TEXT) != digest(replace(TEXT, **change))
+
+
+def test_where_trouble_was_found_does_not_change_the_digest() -> None:
+    here = replace(TEXT, prompt=None, error_class="E", error_message="line 1")
+    assert digest(here) == digest(replace(here, error_message="row 1"))

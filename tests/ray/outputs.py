@@ -29,7 +29,7 @@ def committed_samples(job: StoredJob) -> list[tuple[str, int, int]]:
 def planned_samples(job: StoredJob) -> list[tuple[str, int, int]]:
     """(row id, sample, key) of the whole job in input order."""
     return [
-        (row.id, sample, sample_key(job.plan, shard, index, row.id, sample))
+        (row.id, sample, sample_key(job.plan, shard, index, row, sample))
         for shard in job.plan.shards
         for index, row in enumerate(job.rows[shard.shard])
         for sample in range(job.plan.job.sampling.n)

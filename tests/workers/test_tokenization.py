@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 from transformers import PreTrainedTokenizerFast
 
+from manifests.job_input import Prompt
 from manifests.staged import StagedRow
-from tests.twins import write_tokenizer
+from tests.twins import TEMPLATE, write_tokenizer
 from workers.errors import RowError
 from workers.tokenization import Tokenization
 
@@ -65,3 +66,33 @@ def test_the_first_stop_string_cuts_text_and_tokens(tokenization: Tokenization) 
 def test_a_character_of_several_tokens_is_kept_whole(tokenization: Tokenization) -> None:
     ids = _ids(tokenization, "aé;b")
     assert tokenization.cut(ids, (";",)) == ("aé", 3)
+
+
+def test_the_rows_own_budget_counts_against_the_positions(tokenization: Tokenization) -> None:
+    tokenization.encode(StagedRow(row=0, id="a", prompt="x" * 50, max_tokens=2))
+    with pytest.raises(RowError, match=r"with its max_tokens of 90 the target takes 6; shorten"):
+        tokenization.encode(StagedRow(row=0, id="a", prompt="x", max_tokens=90))
+
+
+def test_without_a_chat_template_a_prompt_is_encoded_as_it_is(tokenization: Tokenization) -> None:
+    plain = with_prompt(tokenization, Prompt(chat_template="none"))
+    assert plain.encode(StagedRow(row=0, id="a", prompt="hi")) == _ids(tokenization, "hi")
+
+
+def test_arguments_reach_the_chat_template(tokenization: Tokenization) -> None:
+    args = {"add_generation_prompt": False}
+    with pytest.raises(ValueError, match="is not a variable"):
+        Prompt(chat_template_args=args)
+    tokenization._tokenizer.chat_template = "{{ messages[0].content }}{{ suffix }}"
+    try:
+        made = with_prompt(tokenization, Prompt(chat_template_args={"suffix": " /think"}))
+        ids = made.encode(StagedRow(row=0, id="a", prompt="hi"))
+    finally:
+        tokenization._tokenizer.chat_template = TEMPLATE
+    assert ids == _ids(tokenization, "hi /think")
+
+
+def with_prompt(tokenization: Tokenization, prompt: Prompt) -> Tokenization:
+    return Tokenization(
+        tokenization._tokenizer, max_positions=100, max_tokens=20, length=8, prompt=prompt
+    )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from manifests.hashing import hash64
 from manifests.plan import sample_key
 from tests.manifests.builders import StoredJob, make_job
 from tests.workers.builders import drain_work, with_prompt
@@ -25,7 +26,7 @@ def work(request: pytest.FixtureRequest, job: StoredJob) -> Work:
 def test_every_row_gives_its_samples_with_the_planned_keys(work: Work, job: StoredJob) -> None:
     samples = drain_work(work, job, shard=0, rows=job.rows[0]).in_order()
     assert [sample.key for sample in samples] == [
-        sample_key(job.plan, job.plan.shards[0], row, f"id-{row}", sample)
+        sample_key(job.plan, job.plan.shards[0], row, job.rows[0][row], sample)
         for row in range(3)
         for sample in range(2)
     ]
@@ -45,7 +46,7 @@ def test_trouble_found_by_planning_becomes_error_rows_for_every_sample(
 def test_requests_carry_prompt_key_and_budget(job: StoredJob) -> None:
     runtime = FakeRuntime()
     GenerateWork(job.plan, runtime=runtime).admit(job.plan.shards[0], job.rows[0][:1])
-    key = sample_key(job.plan, job.plan.shards[0], 0, "id-0", 0)
+    key = sample_key(job.plan, job.plan.shards[0], 0, job.rows[0][0], 0)
     assert runtime.engine.requests[0] == SampleRequest(
         shard=0, row=0, sample=0, prompt_ids=PROMPT_IDS, key=key, max_tokens=256
     )
@@ -56,6 +57,15 @@ def test_a_row_may_have_a_budget_of_its_own(job: StoredJob) -> None:
     rows = [replace(job.rows[0][0], max_tokens=9), job.rows[0][1], job.rows[0][2]]
     GenerateWork(job.plan, runtime=runtime).admit(job.plan.shards[0], rows)
     assert [r.max_tokens for r in runtime.engine.requests] == [9, 9, 256, 256, 256, 256]
+
+
+def test_a_row_may_have_its_own_temperature_and_seed(job: StoredJob) -> None:
+    rows = [replace(job.rows[0][0], temperature=0.5, seed=7), *job.rows[0][1:]]
+    runtime = FakeRuntime()
+    GenerateWork(job.plan, runtime=runtime).admit(job.plan.shards[0], rows)
+    first, second, third = runtime.engine.requests[:3]
+    assert (first.temperature, second.temperature, third.temperature) == (0.5, 0.5, None)
+    assert [first.key, second.key] == [hash64("row", 7, "id-0", n) for n in (0, 1)]
 
 
 def test_a_row_that_cannot_be_encoded_leaves_its_neighbours_alone(job: StoredJob) -> None:

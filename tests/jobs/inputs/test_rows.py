@@ -11,14 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.inputs.base import RawRow, Trouble
+from jobs.inputs.row_form import RowForm, row_form
 from jobs.inputs.rows import stage_rows
-from manifests.job import Columns
+from manifests.job_input import Columns
 from manifests.staged import StagedRow, staged_table
+from tests.jobs.inputs.support import job_over
+
+
+def stage_form(values: Sequence[Any], form: RowForm) -> list[StagedRow]:
+    raw = [
+        RawRow(file="p.jsonl", index=i, place=f"line {i + 1}", values=value)
+        for i, value in enumerate(values)
+    ]
+    return list(stage_rows(raw, form=form))
 
 
 def stage(values: Sequence[Any], **columns: Any) -> list[StagedRow]:
-    raw = [RawRow(place=f"line {i + 1}", values=value) for i, value in enumerate(values)]
-    return list(stage_rows(raw, columns=Columns(**columns), name="p.jsonl"))
+    return stage_form(values, RowForm(columns=Columns(**columns)))
 
 
 def stage_one(values: Any, **columns: Any) -> StagedRow:
@@ -124,7 +133,9 @@ def test_messages_are_stored_as_json_without_null_members() -> None:
     [
         (None, "NullPrompt", "is null"),
         ([], "EmptyPrompt", "holds no message"),
-        ("hi", "WrongType", "must be a list"),
+        (3, "WrongType", "must be a list, not a number"),
+        ("hi", "WrongType", "must be a list of messages, or its JSON text"),
+        ('{"a": 1}', "WrongType", "must be a list, not an object"),
         ([3], "WrongType", "message 0 of column `m` must be an object"),
         ([{"role": "user"}], "WrongType", "message 0 of column `m` needs a text `content`"),
         ([{"role": "user", "content": "a"}, {"content": "a"}], "WrongType", "message 1 "),
@@ -135,6 +146,60 @@ def test_bad_messages_make_an_error_row(value: Any, error_class: str, words: str
     row = stage_one({"m": value}, messages="m")
     assert row.error_class == error_class
     assert words in str(row.error_message)
+
+
+def test_messages_may_be_json_text() -> None:
+    row = stage_one({"m": '[{"role": "user", "content": "a"}]'}, messages="m")
+    assert row.messages == '[{"role": "user", "content": "a"}]'
+
+
+def stage_job(values: dict[str, Any], **groups: Any) -> StagedRow:
+    (row,) = stage_form([values], row_form(job_over("/p.jsonl", **groups)))
+    return row
+
+
+def test_a_template_makes_the_prompt_and_its_columns_are_carried() -> None:
+    row = stage_job({"a": "x", "b": 2}, prompt={"template": "{a}, {b}"})
+    assert (row.prompt, row.carried) == ("x, 2", '{"a": "x", "b": 2}')
+
+
+def test_a_template_that_fills_to_nothing_is_an_empty_prompt() -> None:
+    assert stage_job({"a": ""}, prompt={"template": "{a}"}).error_class == "EmptyPrompt"
+
+
+def test_a_system_message_turns_a_prompt_into_messages() -> None:
+    row = stage_job({"prompt": "hi"}, prompt={"system": "be brief"})
+    assert row.prompt is None
+    assert json.loads(row.messages or "") == [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "hi"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("carry", "carried"),
+    [
+        ("all", '{"x": 1, "y": 2}'),
+        ("none", None),
+        (["y", "prompt"], '{"y": 2, "prompt": "a"}'),
+        (["z"], '{"z": null}'),
+    ],
+)
+def test_what_is_carried_can_be_chosen(carry: Any, carried: str | None) -> None:
+    values = {"prompt": "a", "x": 1, "y": 2, "n": 3}
+    output = {"uri": "/o", "carry": carry}
+    assert stage_job(values, output=output, columns={"max_tokens": "n"}).carried == carried
+
+
+def test_a_row_may_have_its_own_budget_temperature_and_seed() -> None:
+    row = stage_one(
+        {"prompt": "a", "n": 5, "t": 0.5, "s": 7}, max_tokens="n", temperature="t", seed="s"
+    )
+    assert (row.max_tokens, row.temperature, row.seed, row.carried) == (5, 0.5, 7, None)
+
+
+def test_a_budget_that_cannot_be_is_an_error_row() -> None:
+    assert stage_one({"prompt": "a", "n": 0}, max_tokens="n").error_class == "OutOfRange"
 
 
 def test_carried_values_that_json_has_not_got_take_a_plain_form() -> None:

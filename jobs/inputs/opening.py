@@ -1,0 +1,38 @@
+"""The one place where input files are opened: everything else sees seekable streams of bytes."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from manifests.errors import InputError
+from manifests.fingerprints import FileIdentity
+
+_CHUNK_BYTES = 1 << 20
+
+
+@contextmanager
+def open_input(uri: str) -> Iterator[Any]:
+    """An input file's bytes as a `pyarrow.NativeFile`; raises `InputError` with the reason."""
+    try:
+        with pa.OSFile(uri) as file:
+            yield file
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"input.uri {uri}: it cannot be read: {reason(error)}") from None
+
+
+def identify(uri: str) -> FileIdentity:
+    """Length and SHA-256 of an input file; reads it whole."""
+    digest, size = hashlib.sha256(), 0
+    with open_input(uri) as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+            size += len(chunk)
+    return FileIdentity(path=uri, bytes=size, sha256=digest.hexdigest())
+
+
+def reason(error: Exception) -> str:
+    """The first line of what a library says."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
