@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from jobs.plain_text import printable
 from jobs.reading import OpenJob, read_committed
 from jobs.stats import JobStats
 from manifests.committed import committed_rows
@@ -109,10 +110,5 @@ def _examples(job: OpenJob) -> Iterator[Example]:
 
 def format_example(example: Example) -> str:
     """An example to print: no control characters of the model reach the terminal."""
-    prompt, text = _plain(example.prompt), _plain(example.text)
-    return f"--- {_plain(example.id)}\n{prompt}\n>>>\n{text}"
-
-
-def _plain(text: str) -> str:
-    cut = text[:_TEXT_CHARACTERS] + ("..." if len(text) > _TEXT_CHARACTERS else "")
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in cut)
+    prompt, text = (printable(t, limit=_TEXT_CHARACTERS) for t in (example.prompt, example.text))
+    return f"--- {printable(example.id)}\n{prompt}\n>>>\n{text}"

@@ -17,6 +17,7 @@ _MAX_INDEX = 10**8
 COMMITS_PREFIX = "commits/"
 DATA_PREFIX = "data/"
 FAILURES_PREFIX = "failures/"
+LOGS_PREFIX = "logs/"
 PRESENCE_PREFIX = "presence/"
 SEALS_PREFIX = "seals/"
 
@@ -80,6 +81,11 @@ def seal_key(revision: int = 0) -> str:
 def failure_key(shard: int, attempt: str) -> str:
     """What one failed attempt leaves behind."""
     return f"{FAILURES_PREFIX}{shard_name(shard)}-{_checked_attempt(attempt)}.json"
+
+
+def log_key(shard: int, attempt: str) -> str:
+    """The end of a failed attempt's log."""
+    return f"{LOGS_PREFIX}{shard_name(shard)}-{_checked_attempt(attempt)}.log"
 
 
 def presence_key(epoch: str) -> str:

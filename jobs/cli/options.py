@@ -6,10 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from manifests.job import JobSpec
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def _settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of settings, for a shell to complete."""
+    from jobs.fields import all_fields, group_of
+
+    leaves = (name for name, field in all_fields().items() if group_of(field) is None)
+    return [f"{name}=" for name in leaves if name.startswith(incomplete)]
 
 
 def job_file_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,11 +33,20 @@ def job_file_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="KEY=VALUE",
         multiple=True,
         help="Override a setting, as in --set decode.draft_budget=8. May be repeated.",
+        shell_complete=_settings,
     )(function)
     return click.argument("job_file", metavar="JOB.yaml", type=click.Path(path_type=Path))(function)
 
 
-job_uri_argument = click.argument("uri", metavar="JOB_URI")
+job_uri_argument = click.argument("uri", metavar="JOB_URI", shell_complete=_folders)
+shards_option = click.option(
+    "--shards", metavar="RANGES", help="Only these shards, as in 1-2,5: what status --missing says."
+)
+address_option = click.option(
+    "--address",
+    metavar="URL",
+    help="Ray's dashboard, as in http://head:8265. [default: RAY_API_SERVER_ADDRESS]",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
