@@ -25,11 +25,20 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> JobSpec:
 
     Raises `JobFileError`.
     """
-    values = _read(path)
-    _refuse_unknown(values, source=str(path))
+    return job_from_values(_read(path), overrides, source=str(path))
+
+
+def job_from_values(
+    values: dict[str, Any], overrides: Sequence[str] = (), *, source: str
+) -> JobSpec:
+    """The job in the nested mapping `values`, which is changed; `source` is for messages.
+
+    Raises `JobFileError`.
+    """
+    _refuse_unknown(values, source=source)
     for override in overrides:
         _apply(values, override)
-    job = _validate(values, source=str(path))
+    job = _validate(values, source=source)
     _check_columns(values, job)
     return _absolute(job)
 

@@ -17,6 +17,10 @@ def _folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return [CompletionItem(incomplete, type="dir")]
 
 
+def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]
+
+
 def _settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of settings, for a shell to complete."""
     from jobs.fields import all_fields, group_of
@@ -25,17 +29,26 @@ def _settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     return [f"{name}=" for name in leaves if name.startswith(incomplete)]
 
 
+_set_option = click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Override a setting, as in --set decode.draft_budget=8. May be repeated.",
+    shell_complete=_settings,
+)
+
+
 def job_file_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`JOB.yaml` and `--set`; the verb gets one `job`."""
-    function = click.option(
-        "--set",
-        "overrides",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="Override a setting, as in --set decode.draft_budget=8. May be repeated.",
-        shell_complete=_settings,
-    )(function)
-    return click.argument("job_file", metavar="JOB.yaml", type=click.Path(path_type=Path))(function)
+    """`JOB.yaml` and `--set`."""
+    argument = click.argument("job_file", metavar="JOB.yaml", type=click.Path(path_type=Path))
+    return argument(_set_option(function))
+
+
+def job_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`JOB`, a job file or the place of a planned job, and `--set`."""
+    argument = click.argument("reference", metavar="JOB", shell_complete=_files)
+    return argument(_set_option(function))
 
 
 job_uri_argument = click.argument("uri", metavar="JOB_URI", shell_complete=_folders)

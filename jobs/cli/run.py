@@ -1,11 +1,10 @@
 """`spotbatch run`."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from jobs.cli.options import job_file_arguments, load, warn
+from jobs.cli.options import job_arguments, warn
 
 if TYPE_CHECKING:
     from jobs.driver import RunResult
@@ -16,21 +15,21 @@ EXIT_FAILURES = 1
 
 
 @click.command("run")
-@job_file_arguments
+@job_arguments
 @click.pass_context
-def command(ctx: click.Context, job_file: Path, overrides: tuple[str, ...]) -> None:
+def command(ctx: click.Context, reference: str, overrides: tuple[str, ...]) -> None:
     """Plan a job unless it is planned, run it to its end and print what came of it.
 
-    Run again, it goes on with what is missing; a complete job is only reported.
+    JOB is a job file, or the directory or URI of a planned job, which needs neither the file nor
+    the input any more. Run again, it goes on with what is missing; a complete job is only reported.
     """
-    from jobs.planning import plan_job
     from jobs.progress import open_progress
     from jobs.reading import OpenJob
+    from jobs.resuming import planned_and_job
     from jobs.running import failed_too_often, run_planned
     from jobs.stats import job_stats
 
-    job = load(job_file, overrides)
-    planned = plan_job(job)
+    planned, job = planned_and_job(reference, overrides)
     warn(planned.warnings)
     with open_progress() as progress:
         result = run_planned(planned, job, progress=progress)

@@ -9,7 +9,8 @@ from jobs.cli.group import cli
 SURFACE = {
     "validate": {"JOB.yaml", "--set"},
     "plan": {"JOB.yaml", "--set", "--write"},
-    "run": {"JOB.yaml", "--set"},
+    "run": {"JOB", "--set"},
+    "submit": {"JOB", "--set", "--address", "--wait", "--dry-run"},
     "status": {"JOB_URI", "--json", "--watch", "--interval", "--missing"},
     "list": {"ROOT", "--json"},
     "logs": {"JOB_URI", "--shards", "--json", "--driver", "--address"},
