@@ -5,6 +5,7 @@ RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token holds.
 """
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -77,6 +78,7 @@ def connect(address: str | None) -> RayJobServer:
     """
     from ray.job_submission import JobSubmissionClient
 
+    logging.getLogger("ray").setLevel(logging.ERROR)  # it tells of every connection
     place = address or os.environ.get(_ADDRESS_VARIABLE) or "this machine"
     with _worded(place), _address_in_environment(address):
         return RayJobServer(JobSubmissionClient(address))

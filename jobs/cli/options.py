@@ -60,6 +60,16 @@ address_option = click.option(
     metavar="URL",
     help="Ray's dashboard, as in http://head:8265. [default: RAY_API_SERVER_ADDRESS]",
 )
+
+
+def scorer_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--scorer` and `--no-score`."""
+    function = click.option("--no-score", is_flag=True, help="Leave accuracy out.")(function)
+    return click.option(
+        "--scorer", metavar="MODULE:FUNCTION", help="Score with this, not stats.scorer."
+    )(function)
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
