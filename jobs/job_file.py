@@ -9,6 +9,7 @@ Relative paths are relative to the current directory; `load_job` makes them abso
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -40,15 +41,28 @@ def load_job(
     Raises:
         JobFileError: a setting is unknown, wrong, or does not go together with another.
     """
-    values = _read(path)
-    _refuse_unknown(values, source=str(path))
-    for name, text in sorted((environment or {}).items()):
+    return job_from_values(_read(path), overrides, source=str(path), environment=environment or {})
+
+
+def job_from_values(
+    values: dict[str, Any],
+    overrides: Sequence[str] = (),
+    *,
+    source: str,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> JobSpec:
+    """The job in the nested mapping `values`, which is changed; `source` is for messages.
+
+    Raises `JobFileError`.
+    """
+    _refuse_unknown(values, source=source)
+    for name, text in sorted(environment.items()):
         if name.startswith(_VARIABLE):
             key = name.removeprefix(_VARIABLE).replace("__", ".").lower()
             _set(values, key, text=text, source=f"environment {name}={text}")
     for override in overrides:
         _apply(values, override)
-    job = _validate(values, source=str(path))
+    job = _validate(values, source=source)
     _parse_expressions(job)
     return _absolute(job)
 

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self, TextIO
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
+from jobs.durations import duration
 from manifests.records import Presence
 
 LINE_INTERVAL_S = 10.0
@@ -41,18 +43,32 @@ class NoProgress:
 
 
 def describe(presence: Presence) -> str:
-    """The one-line form, for logs and for `spotbatch status`."""
+    """The one-line form, for logs."""
+    return ", ".join(
+        [f"{presence.shards_done} of {presence.shards_total} shards", *_parts(presence)]
+    )
+
+
+def _parts(presence: Presence) -> list[str]:
+    """What there is to say beside shards, in the order of interest."""
     parts = [
-        f"{presence.shards_done} of {presence.shards_total} shards",
         f"{presence.rows_done} rows",
-        f"{presence.samples_error} errors",
+        f"{presence.samples_error} errors{_by_class(presence)}",
         f"{presence.tokens} tokens",
-        f"{presence.rate_tokens_s:.1f} tokens/s",
-        f"{presence.workers} workers",
     ]
     if presence.samples_ok:
-        parts.insert(4, f"{presence.nfe / presence.samples_ok:.1f} forwards per sample")
-    return ", ".join(parts)
+        parts.append(f"{presence.nfe / presence.samples_ok:.1f} forwards per sample")
+    if presence.drafted:
+        parts.append(f"{presence.accepted / presence.drafted:.0%} of drafts accepted")
+    parts += [f"{presence.rate_tokens_s:.1f} tokens/s", f"{presence.workers} workers"]
+    if presence.eta_s is not None and not presence.finished:
+        parts.append(f"about {duration(presence.eta_s)} left")
+    return parts
+
+
+def _by_class(presence: Presence) -> str:
+    classes = ", ".join(f"{count} {name}" for name, count in presence.error_classes.items())
+    return f" ({classes})" if classes else ""
 
 
 class PlainProgress:
@@ -95,7 +111,7 @@ class PlainProgress:
 
 
 class LiveProgress:
-    """A bar and one line of figures that stay in place; a context manager."""
+    """A bar and figures that stay in place; a context manager."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -122,11 +138,31 @@ class LiveProgress:
         self._console.print(text, markup=False, highlight=False)
 
 
-def _display(presence: Presence) -> Table:
-    table = Table.grid(padding=(0, 1))
-    bar = ProgressBar(total=max(1, presence.shards_total), completed=presence.shards_done, width=40)
-    table.add_row(bar, describe(presence))
-    return table
+def _display(presence: Presence) -> Group:
+    bar = Table.grid(padding=(0, 1))
+    bar.add_row(
+        ProgressBar(total=max(1, presence.shards_total), completed=presence.shards_done, width=40),
+        f"{presence.shards_done} of {presence.shards_total} shards",
+        "" if presence.eta_s is None or presence.finished else f"{duration(presence.eta_s)} left",
+    )
+    figures = Table.grid(padding=(0, 2))
+    for name, value in figures_of(presence):
+        figures.add_row(Text(name, style="dim"), Text(value))
+    return Group(bar, figures)
+
+
+def figures_of(presence: Presence) -> list[tuple[str, str]]:
+    """The figures under the bar, as names and values; always the same, so that nothing jumps."""
+    per_sample = presence.nfe / presence.samples_ok if presence.samples_ok else None
+    acceptance = presence.accepted / presence.drafted if presence.drafted else None
+    return [
+        ("rows", f"{presence.rows_done:,}"),
+        ("tokens", f"{presence.tokens:,} at {presence.rate_tokens_s:,.1f} per second"),
+        ("forwards", "-" if per_sample is None else f"{per_sample:.1f} per sample"),
+        ("drafts", "-" if acceptance is None else f"{acceptance:.0%} accepted"),
+        ("errors", f"{presence.samples_error}{_by_class(presence)}"),
+        ("workers", str(presence.workers)),
+    ]
 
 
 def open_progress(stream: TextIO | None = None) -> LiveProgress | PlainProgress:

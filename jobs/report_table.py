@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from jobs.plain_text import printable
 from jobs.reading import OpenJob, read_committed
 from jobs.stats import JobStats
 from manifests.committed import committed_rows
@@ -46,6 +47,7 @@ def report_lines(stats: JobStats, *, uri: str) -> list[tuple[str, str]]:
         ("forwards per sample", _forwards(stats)),
         ("tokens per forward", _tokens_per_forward(stats)),
         ("tokens per second", _number(stats.tokens_per_second, "{:.1f}")),
+        ("cost", _cost(stats)),
         ("rule", _rule(stats)),
         ("distribution", _distribution(stats)),
         ("tokens digest", stats.tokens_digest),
@@ -59,7 +61,7 @@ def _number(value: float | None, form: str = "{:.2f}") -> str:
 
 def _accuracy(stats: JobStats) -> str:
     if stats.accuracy is None:
-        return "- (no stats.scorer)"
+        return "- (not scored)"
     families = ", ".join(f"{name} {share:.3f}" for name, share in stats.accuracy.items())
     return families + (f"; {stats.scorer_errors} without a score" if stats.scorer_errors else "")
 
@@ -69,6 +71,10 @@ def _forwards(stats: JobStats) -> str:
     if not nfe or free is None:
         return "-"
     return f"{nfe:.2f}; draft-free decoding needs {free:.2f} ({free / nfe:.2f} times as many)"
+
+
+def _cost(stats: JobStats) -> str:
+    return f"{stats.engine_s:.1f} s of workers, {stats.forwards} forwards of batches"
 
 
 def _tokens_per_forward(stats: JobStats) -> str:
@@ -110,10 +116,5 @@ def _examples(job: OpenJob) -> Iterator[Example]:
 
 def format_example(example: Example) -> str:
     """An example to print: no control characters of the model reach the terminal."""
-    prompt, text = _plain(example.prompt), _plain(example.text)
-    return f"--- {_plain(example.id)}\n{prompt}\n>>>\n{text}"
-
-
-def _plain(text: str) -> str:
-    cut = text[:_TEXT_CHARACTERS] + ("..." if len(text) > _TEXT_CHARACTERS else "")
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in cut)
+    prompt, text = (printable(t, limit=_TEXT_CHARACTERS) for t in (example.prompt, example.text))
+    return f"--- {printable(example.id)}\n{prompt}\n>>>\n{text}"

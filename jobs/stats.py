@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from jobs.reading import Committed, OpenJob, read_committed
 from jobs.scoring import SCORED_COLUMNS, Tally, score_rows
+from jobs.spread import Spread, spread_of
 from manifests.columns import METADATA_DISTRIBUTION_PRESERVING
 from manifests.committed import committed_rows
 from manifests.records import CommitRecord
@@ -40,6 +41,7 @@ _SUMMED = (
     "queue_s",
 )
 _MEANS = ("nfe", "nfe_prefill", "nfe_store", "rounds", "drafted", "accepted", "wall_s", "queue_s")
+_SPREAD = ("nfe", "tokens", "wall_s")
 _RULE = ("rule", "tau", "temperature", "top_k", "top_p", "verifier")
 _COLUMNS = (*_SUMMED, "id", "sample", "token_ids", "finish_reason", "error_class")
 
@@ -79,6 +81,13 @@ class JobStats:
     wall_s_per_sample: float | None
     queue_s_per_sample: float | None
     positions: int
+    forwards: int
+    """Of whole batches, as the workers were charged."""
+    engine_s: float
+    """Seconds in which workers decoded, added up over workers: what the job cost."""
+    nfe_spread: Spread | None
+    tokens_spread: Spread | None
+    wall_s_spread: Spread | None
     distribution_preserving: bool | None
     distribution_reason: str | None
     replayed: int
@@ -104,11 +113,16 @@ class _Sums:
     sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_SUMMED, 0))
     finish_reasons: Counter[str] = field(default_factory=Counter)
     error_classes: Counter[str] = field(default_factory=Counter)
+    values: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in _SPREAD})
+    """Of samples that are no errors."""
     digest: Any = field(default_factory=hashlib.sha256)
 
     def add(self, table: pa.Table) -> None:
         for name in _SUMMED:
             self.sums[name] += pc.sum(table[name], min_count=0).as_py()
+        good = table.filter(pc.is_null(table["error_class"]))
+        for name, values in self.values.items():
+            values += good[name].to_pylist()
         for counter, name in (
             (self.finish_reasons, "finish_reason"),
             (self.error_classes, "error_class"),
@@ -172,6 +186,8 @@ def _stats(job: OpenJob, *, committed: Committed, sums: _Sums, tally: Tally | No
         scored=tally.scored if tally else None,
         scorer_errors=len(tally.errors) if tally else 0,
         tokens_digest=sums.digest.hexdigest(),
+        engine_s=sum(record.engine_s for record in records),
+        **{f"{name}_spread": spread_of(values) for name, values in sums.values.items()},
         **counts,
         **_cost(sums.sums, records=records, ok=counts["ok"]),
     )
@@ -183,6 +199,7 @@ def _cost(total: dict[str, float], *, records: list[CommitRecord], ok: int) -> d
     forwards = counted(records, "forwards")
     means = {f"{name}_per_sample": _ratio(total[name], ok) for name in _MEANS}
     totals = {name: int(total[name]) for name in ("tokens", "tokens_with_stop", "positions")}
+    totals["forwards"] = forwards
     return (
         means
         | totals

@@ -9,7 +9,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from jobs.durations import duration
+from jobs.progress import describe
 from jobs.reading import OpenJob, read_committed
+from jobs.shard_ranges import format_ranges
 from manifests.journal import latest_presence, read_failures
 from manifests.records import Presence
 
@@ -26,6 +29,8 @@ class JobStatus:
     state: State
     shards: int
     shards_total: int
+    missing: str
+    """Shards without a commit record, as in `1-2,5`."""
     rows: int
     rows_total: int
     samples: int
@@ -33,15 +38,30 @@ class JobStatus:
     errors: int
     failures: int
     """Failed attempts at shards, those that were made good later included."""
-    tokens_per_second: float | None
-    """As the running driver says."""
-    workers: int | None
+    running: Presence | None
+    """What the running driver says, uncommitted samples included."""
     updated: str | None
-    """When a driver last spoke."""
+    """When a driver last spoke (ISO 8601, UTC)."""
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """As the running driver says."""
+        return self.running.rate_tokens_s if self.running else None
+
+    @property
+    def workers(self) -> int | None:
+        """Of the running driver."""
+        return self.running.workers if self.running else None
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return asdict(self)
+        running = self.running
+        return asdict(self) | {
+            "running": None if running is None else running.model_dump(mode="json"),
+            "tokens_per_second": self.tokens_per_second,
+            "workers": self.workers,
+            "eta_s": None if running is None else running.eta_s,
+        }
 
     def lines(self) -> list[tuple[str, str]]:
         """As names and values to print."""
@@ -53,11 +73,24 @@ class JobStatus:
             ("samples", f"{self.samples} ({self.ok} ok, {self.errors} errors)"),
             ("failed attempts", str(self.failures)),
         ]
+        if self.missing:
+            lines.append(("missing shards", self.missing))
         if self.updated is not None:
             lines.append(("last heard", self.updated))
-        if self.state == "running":
+        if self.running is not None:
             lines.append(("tokens/s", f"{self.tokens_per_second:.1f}, {self.workers} workers"))
+        if self.running is not None and self.running.eta_s is not None:
+            lines.append(("time left", f"about {duration(self.running.eta_s)}"))
         return lines
+
+    def line(self) -> str:
+        """In one line, for logs."""
+        if self.running is not None:
+            return f"{self.state}: {describe(self.running)}"
+        return (
+            f"{self.state}: {self.shards} of {self.shards_total} shards, "
+            f"{self.rows} of {self.rows_total} rows, {self.errors} errors"
+        )
 
 
 def read_status(job: OpenJob, *, now: datetime) -> JobStatus:
@@ -66,21 +99,21 @@ def read_status(job: OpenJob, *, now: datetime) -> JobStatus:
     records = committed.records.values()
     presence = latest_presence(job.store)
     state = _state(presence, complete=committed.complete, begun=bool(committed.records), now=now)
-    running = presence if state == "running" else None
+    planned = {shard.shard for shard in job.plan.shards}
     return JobStatus(
         job=job.plan.job_id,
         uri=job.store.uri,
         state=state,
         shards=len(records),
         shards_total=len(job.plan.shards),
+        missing=format_ranges(planned - committed.records.keys()),
         rows=sum(record.rows for record in records),
         rows_total=job.plan.rows,
         samples=sum(record.samples for record in records),
         ok=sum(record.ok for record in records),
         errors=sum(record.errors for record in records),
         failures=len(read_failures(job.store)),
-        tokens_per_second=running.rate_tokens_s if running else None,
-        workers=running.workers if running else None,
+        running=presence if state == "running" else None,
         updated=presence.updated if presence else None,
     )
 

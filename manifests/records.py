@@ -13,6 +13,7 @@ from manifests.keys import ATTEMPT_PATTERN, check_key, data_key
 
 Attempt = Annotated[str, Field(pattern=ATTEMPT_PATTERN)]
 Count = Annotated[int, Field(ge=0)]
+ERRORS_OF = "errors:"  # in front of an error class, names the counter of its error rows
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -121,6 +122,10 @@ class Presence(Document):
     samples_error: Count
     tokens: Count
     nfe: Count
+    drafted: Count = 0
+    accepted: Count = 0
+    error_classes: dict[str, Count] = Field(default_factory=dict)
     rate_tokens_s: float
+    eta_s: float | None = None  # as the expected costs of the missing shards say
     workers: Count
     finished: bool

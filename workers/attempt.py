@@ -8,6 +8,7 @@ the way becomes a failed outcome and a failure record; nothing leaves as an exce
 
 import tempfile
 import threading
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from manifests.journal import write_failure
 from manifests.keys import data_key, new_attempt_id
 from manifests.open_revision import OpenRevision
 from manifests.plan import Plan, plan_hash
-from manifests.records import CommitRecord, Failure
+from manifests.records import ERRORS_OF, CommitRecord, Failure
 from manifests.staged import read_shard
 from manifests.store.base import Store
 from workers.copied_rows import read_copied_rows
@@ -186,12 +187,15 @@ class AttemptRunner:
 def sample_sums(assembly: ShardAssembly) -> dict[str, int]:
     """Sums over a shard's samples, kept in its record so that progress needs no data file."""
     samples = assembly.in_order()
+    failed = Counter(sample.error_class for sample in samples if sample.error_class is not None)
     return {
         "tokens": sum(sample.num_tokens for sample in samples),
         "nfe": sum(sample.nfe for sample in samples),
         "transitions": sum(sample.transitions for sample in samples),
+        "drafted": sum(sample.drafted for sample in samples),
+        "accepted": sum(sample.accepted for sample in samples),
         "tied": sum(sample.tied for sample in samples),
-    }
+    } | {f"{ERRORS_OF}{name}": count for name, count in sorted(failed.items())}
 
 
 def utc_now() -> str:

@@ -10,9 +10,9 @@ does each later one. The worker has to be replaced then.
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workers.errors import EngineError, describe
 from workers.gate import Gate
@@ -37,6 +37,9 @@ class Totals:
     errors: int = 0
     tokens: int = 0
     nfe: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    error_classes: Mapping[str, int] = field(default_factory=dict)
 
     def plus(self, sample: OutputSample) -> "Totals":
         """With one more sample."""
@@ -46,7 +49,14 @@ class Totals:
             errors=self.errors + failed,
             tokens=self.tokens + sample.num_tokens,
             nfe=self.nfe + sample.nfe,
+            drafted=self.drafted + sample.drafted,
+            accepted=self.accepted + sample.accepted,
+            error_classes=_one_more(self.error_classes, sample.error_class),
         )
+
+
+def _one_more(counts: Mapping[str, int], name: str | None) -> Mapping[str, int]:
+    return counts if name is None else {**counts, name: counts.get(name, 0) + 1}
 
 
 class SampleStream:

@@ -36,7 +36,7 @@ def collect_command(
     from jobs.cli.run import command as run_command
 
     settings = ("work=collect", f"output.uri={json.dumps(str(out))}")
-    ctx.invoke(run_command, job_file=job_file, overrides=(*overrides, *settings))
+    ctx.invoke(run_command, reference=str(job_file), overrides=(*overrides, *settings))
 
 
 for verb in (train_command, eval_command, calibrate_command, diagnose_command):

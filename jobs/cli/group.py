@@ -1,5 +1,6 @@
 """The `spotbatch` command group: loads verbs when they are used and words their errors."""
 
+import difflib
 import errno
 import importlib
 import pkgutil
@@ -12,8 +13,8 @@ from manifests.errors import ManifestError
 
 # In the order of a job's life; a verb is there when its module is.
 _ORDER = (
-    *("validate", "plan", "run", "status", "stats", "verify", "retry", "gc", "files", "export"),
-    "drafter",
+    *("validate", "plan", "run", "submit", "status", "list", "logs", "inspect", "stats", "report"),
+    *("verify", "retry", "gc", "files", "export", "drafter", "completion"),
 )
 EXIT_USAGE = 2
 EXIT_CANCELLED = 130
@@ -39,6 +40,15 @@ class VerbGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(f"jobs.cli.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or say which one was meant."""
+        near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+        if near and near[0] != args[0]:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a verb; errors of the user and of the machine become one sentence and exit code 2."""

@@ -1,11 +1,10 @@
 """`spotbatch run`."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from jobs.cli.options import job_file_arguments, load, warn
+from jobs.cli.options import job_arguments, warn
 
 if TYPE_CHECKING:
     from jobs.driver import RunResult
@@ -18,17 +17,17 @@ EXIT_FAILURES = 1
 
 
 @click.command("run")
-@job_file_arguments
+@job_arguments
 @click.pass_context
-def command(ctx: click.Context, job_file: Path, overrides: tuple[str, ...]) -> None:
+def command(ctx: click.Context, reference: str, overrides: tuple[str, ...]) -> None:
     """Plan a job unless it is planned, run it to its end and print what came of it.
 
-    Run again, it goes on with what is missing; a complete job is only reported.
+    JOB is a job file, or the directory or URI of a planned job, which needs neither the file nor
+    the input any more. Run again, it goes on with what is missing; a complete job is only reported.
     """
-    from jobs.planning import plan_job
+    from jobs.resuming import planned_and_job
 
-    job = load(job_file, overrides)
-    planned = plan_job(job)
+    planned, job = planned_and_job(reference, overrides)
     warn(planned.warnings)
     run_to_its_end(ctx, planned, job)
 

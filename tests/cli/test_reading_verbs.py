@@ -10,7 +10,7 @@ from tests.cli.support import complaint, spotbatch
 from tests.jobs.support import commit, finished_job, planned_job, prompts, write_drafter, write_job
 
 
-@pytest.mark.parametrize("verb", ["status", "stats", "verify", "files"])
+@pytest.mark.parametrize("verb", ["status", "stats", "verify", "files", "logs", "inspect"])
 def test_a_place_without_a_job_is_one_sentence(tmp_path: Path, verb: str) -> None:
     assert "there is no job here" in complaint(spotbatch(verb, tmp_path / "nothing"))
 
@@ -141,3 +141,64 @@ def test_plan_write_creates_the_plan_once(tmp_path: Path) -> None:
     status = json.loads(spotbatch("status", tmp_path / "out", "--json").stdout)
     assert status["state"] == "planned"
     assert "was planned already" in spotbatch("plan", job, "--write").stdout
+
+
+def test_missing_shards_are_printed_alone(tmp_path: Path) -> None:
+    planned = planned_job(tmp_path, rows=prompts(8))
+    commit(planned, shards=[1])
+    assert spotbatch("status", tmp_path / "out", "--missing").stdout == "0,2-3\n"
+    assert "missing shards   0,2-3" in spotbatch("status", tmp_path / "out").stdout.splitlines()
+
+
+def test_watching_elsewhere_than_on_a_terminal_prints_lines(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(3))
+    watched = spotbatch("status", tmp_path / "out", "--watch")
+    assert watched.stdout == "complete: 2 of 2 shards, 3 of 3 rows, 0 errors\n"
+    (line,) = spotbatch("status", tmp_path / "out", "--watch", "--json").stdout.splitlines()
+    assert json.loads(line)["state"] == "complete"
+
+
+def test_list_has_a_line_for_every_job_and_names_damage(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    finished_job(tmp_path / "a", rows=prompts(3))
+    (tmp_path / "b" / "plan.json").write_text("{}")
+    heads, complete, damaged = spotbatch("list", tmp_path).stdout.splitlines()
+    assert heads.split() == ["job", "state", "shards", "rows", "errors", "updated", "uri"]
+    assert complete.split()[1:5] == ["complete", "2/2", "3/3", "0"]
+    assert damaged.split()[1] == "damaged"
+    listed = json.loads(spotbatch("list", tmp_path, "--json").stdout)["jobs"]
+    assert "plan.json" in listed[1]["problem"]
+
+
+def test_a_root_without_jobs_prints_no_data(tmp_path: Path) -> None:
+    result = spotbatch("list", tmp_path)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "no job here" in result.stderr
+
+
+def test_inspect_prints_samples_and_json_lines(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=[*prompts(3), {"id": "bad", "prompt": None}])
+    assert len(spotbatch("inspect", tmp_path / "out", "-n", "2").stdout.splitlines()) == 2 * 4
+    (line,) = spotbatch("inspect", tmp_path / "out", "--errors", "--json").stdout.splitlines()
+    assert json.loads(line)["id"] == "bad"
+    assert "write them as in" in complaint(spotbatch("inspect", tmp_path / "out", "--shards", "x"))
+
+
+def test_logs_of_a_job_without_trouble_are_empty(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(3))
+    assert spotbatch("logs", tmp_path / "out").stdout == ""
+
+
+@pytest.mark.parametrize(
+    "options", [("--driver", "--shards", "1"), ("--driver", "--json"), ("--address", "http://h:1")]
+)
+def test_logs_of_the_driver_and_of_attempts_are_asked_for_apart(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    assert spotbatch("logs", tmp_path, *options).exit_code == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_for_the_shell(shell: str) -> None:
+    assert "_SPOTBATCH_COMPLETE" in spotbatch("completion", shell).stdout

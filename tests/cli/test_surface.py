@@ -9,11 +9,18 @@ from jobs.cli.group import cli
 SURFACE = {
     "validate": {"JOB.yaml", "--set"},
     "plan": {"JOB.yaml", "--set", "--write"},
-    "run": {"JOB.yaml", "--set"},
-    "status": {"JOB_URI", "--json"},
+    "run": {"JOB", "--set"},
+    "submit": {"JOB", "--set", "--address", "--wait", "--dry-run"},
+    "status": {"JOB_URI", "--json", "--watch", "--interval", "--missing"},
+    "list": {"ROOT", "--json"},
+    "logs": {"JOB_URI", "--shards", "--json", "--driver", "--address"},
+    "inspect": {
+        *("JOB_URI", "--json", "--number", "--errors", "--finish-reason", "--id", "--shards"),
+    },
     "stats": {"JOB_URI", "--json", "--scorer", "--no-score"},
     "verify": {"JOB_URI", "--json", "--replay", "--seed"},
     "files": {"JOB_URI", "--absolute"},
+    "completion": {"SHELL"},
 }
 
 
@@ -26,7 +33,7 @@ def verb(name: str) -> click.Command:
 @pytest.mark.parametrize("name", SURFACE)
 def test_a_verb_has_exactly_these_arguments(name: str) -> None:
     params = {
-        param.human_readable_name if isinstance(param, click.Argument) else param.opts[0]
+        param.human_readable_name if isinstance(param, click.Argument) else param.opts[-1]
         for param in verb(name).params
     }
     assert params == SURFACE[name]

@@ -46,6 +46,19 @@ def test_a_line_says_how_far_how_fast_and_at_what_cost() -> None:
     )
 
 
+def test_a_line_has_acceptance_errors_by_class_and_the_time_left() -> None:
+    more = {"drafted": 40, "accepted": 10, "error_classes": {"NullPrompt": 1}, "eta_s": 3700.0}
+    assert describe(presence().model_copy(update=more)) == (
+        "1 of 8 shards, 5 rows, 1 errors (1 NullPrompt), 100 tokens, 12.5 forwards per sample, "
+        "25% of drafts accepted, 12.3 tokens/s, 2 workers, about 1 h 1 min left"
+    )
+
+
+def test_a_finished_run_has_no_time_left() -> None:
+    last = presence(finished=True).model_copy(update={"eta_s": 0.0})
+    assert "left" not in describe(last)
+
+
 def test_there_is_no_cost_before_the_first_sample() -> None:
     assert "forwards" not in describe(presence(ok=0))
 
@@ -92,6 +105,7 @@ def test_a_terminal_gets_a_live_display_with_messages_above_it() -> None:
     shown = stream.getvalue()
     assert "[red]worker w0 died" in shown
     assert "3 of 8 shards" in shown
+    assert "12.5 per sample" in shown
 
 
 def test_a_live_display_of_an_empty_job_can_be_drawn() -> None:

@@ -49,7 +49,7 @@ def test_a_table_without_output_has_dashes(tmp_path: Path) -> None:
     )
     lines = table(tmp_path, **none, complete=False, shards=0)
     assert lines["state"] == "2 of 2 shards missing"
-    assert lines["accuracy"] == "- (no stats.scorer)"
+    assert lines["accuracy"] == "- (not scored)"
     assert lines["forwards per sample"] == lines["tokens per second"] == "-"
     assert lines["distribution"] == "-"
 

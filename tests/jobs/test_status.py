@@ -78,6 +78,18 @@ def test_figures_of_a_driver_are_shown_while_it_runs_only(tmp_path: Path) -> Non
     assert ("tokens/s", "12.5, 2 workers") in running.lines()
 
 
+def test_the_plain_values_have_what_the_driver_says(tmp_path: Path) -> None:
+    planned = planned_job(tmp_path, rows=prompts(5))
+    said = presence().model_copy(update={"eta_s": 90.0})
+    write_presence(planned.store, said)
+    status = read_status(opened(planned), now=NOW)
+    values = status.to_json()
+    assert (values["eta_s"], values["workers"], values["missing"]) == (90.0, 2, "0-2")
+    assert values["running"]["tokens"] == 10
+    assert ("time left", "about 1 min 30 s") in status.lines()
+    assert status.line().startswith("running: 1 of 3 shards, 2 rows")
+
+
 def test_a_sealed_job_is_complete_whatever_was_said(tmp_path: Path) -> None:
     job = finished_job(tmp_path, rows=prompts(3))
     write_presence(job.store, presence())

@@ -59,7 +59,9 @@ def test_an_attempt_commits_its_shard(make_runner: MakeRunner, job: StoredJob) -
     assert record is not None
     assert (outcome.status, outcome.attempt) == ("committed", record.attempt)
     assert (record.rows, record.samples, record.ok, record.errors) == (2, 4, 2, 2)
-    assert record.counters == {"forwards": 1, "tokens": 4, "nfe": 6, "transitions": 8, "tied": 0}
+    sums = {"forwards": 1, "tokens": 4, "nfe": 6, "transitions": 8, "tied": 0}
+    drafts_and_errors = {"drafted": 10, "accepted": 2, "errors:EmptyPrompt": 2}
+    assert record.counters == sums | drafts_and_errors
     assert (record.worker, record.versions) == ("w@host", {"torch": "2.13"})
 
 

@@ -81,7 +81,9 @@ def test_totals_count_samples_errors_tokens_and_forwards(job: StoredJob) -> None
     future.result(timeout=WAIT_S)
     stream.stop()
     thread.join(WAIT_S)
-    assert stream.totals == Totals(ok=2, errors=2, tokens=4, nfe=6)
+    classes = {"EmptyPrompt": 2}
+    totals = Totals(ok=2, errors=2, tokens=4, nfe=6, drafted=10, accepted=2, error_classes=classes)
+    assert stream.totals == totals
 
 
 class BrokenEngine(FakeEngine):

@@ -66,3 +66,37 @@ def test_every_driver_has_an_epoch_that_is_a_key(job: StoredJob, tmp_path: Path)
     first, second = (Tracker(plan=job.plan, records={}).epoch for _ in range(2))
     assert first != second
     assert presence_key(first) != presence_key(second)
+
+
+def test_drafts_and_errors_by_class_add_up_over_records_and_workers(job: StoredJob) -> None:
+    counters = {"drafted": 10, "accepted": 4, "errors:NullPrompt": 1}
+    known = record(job, 0).model_copy(update={"counters": counters})
+    tracker = Tracker(plan=job.plan, records={0: known})
+    said = Totals(errors=3, drafted=6, accepted=1, error_classes={"NullPrompt": 1, "TooLong": 2})
+    presence = tracker.presence(
+        {"w": Heartbeat(running=(), num_steps=0, totals=said)}, num_workers=1, now=0.0
+    )
+    assert (presence.drafted, presence.accepted) == (16, 5)
+    assert presence.error_classes == {"NullPrompt": 2, "TooLong": 2}
+
+
+def test_the_time_left_follows_from_the_costs_done_in_this_run(
+    tracker: Tracker, job: StoredJob
+) -> None:
+    tracker.joined(10.0)
+    assert tracker.presence({}, num_workers=1, now=20.0).eta_s is None
+    tracker.committed(record(job, 1), worker="w")
+    costs = [shard.expected_cost for shard in job.plan.shards]
+    assert tracker.presence({}, num_workers=1, now=20.0).eta_s == pytest.approx(
+        10.0 * sum(costs[2:]) / costs[1]
+    )
+
+
+def test_samples_without_a_record_shorten_the_time_left(tracker: Tracker, job: StoredJob) -> None:
+    tracker.joined(10.0)
+    tracker.committed(record(job, 1), worker="w")
+    committed_only = tracker.presence({}, num_workers=1, now=20.0).eta_s
+    with_more = tracker.presence({"v": beat(ok=1)}, num_workers=1, now=20.0).eta_s
+    assert committed_only is not None
+    assert with_more is not None
+    assert with_more < committed_only
