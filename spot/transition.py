@@ -47,8 +47,9 @@ class Rule:
 
 
 def ban(logits: Tensor, banned: Tensor) -> Tensor:
-    """Set banned ids (bool [V]) to -inf, before any softmax; returns fp32 [R, V]."""
-    return logits.float().masked_fill(banned, -torch.inf)
+    """Set banned ids (bool [V]) to -inf, before any softmax; returns [R, V], fp32 or wider."""
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    return logits.to(wide).masked_fill(banned, -torch.inf)
 
 
 def confidence(logits: Tensor) -> tuple[Tensor, Tensor]:
