@@ -170,6 +170,9 @@ def _stats(job: OpenJob, *, committed: Committed, sums: _Sums, tally: Tally | No
         for name in ("rows", "samples", "ok", "errors")
     }
     preserving, reason = _distribution(job, records)
+    spreads: dict[str, Any] = {
+        f"{name}_spread": spread_of(values) for name, values in sums.values.items()
+    }
     return JobStats(
         job=job.plan.job_id,
         complete=committed.complete,
@@ -187,7 +190,7 @@ def _stats(job: OpenJob, *, committed: Committed, sums: _Sums, tally: Tally | No
         scorer_errors=len(tally.errors) if tally else 0,
         tokens_digest=sums.digest.hexdigest(),
         engine_s=sum(record.engine_s for record in records),
-        **{f"{name}_spread": spread_of(values) for name, values in sums.values.items()},
+        **spreads,
         **counts,
         **_cost(sums.sums, records=records, ok=counts["ok"]),
     )

@@ -14,7 +14,8 @@ from pydantic import BaseModel, Field
 from manifests.documents import Document
 from manifests.errors import FingerprintError
 from manifests.hashing import canonical_json, sha256_hex
-from manifests.job import JobSpec, Kind
+from manifests.job import JobSpec
+from manifests.settings import Kind
 
 
 class FileIdentity(Document):

@@ -18,9 +18,10 @@ from pydantic import Field, JsonValue, model_validator
 from manifests.documents import Document
 from manifests.errors import RevisionError
 from manifests.fingerprints import changed_fields, settings
-from manifests.job import JobSpec, Kind
+from manifests.job import JobSpec
 from manifests.plan import Plan
 from manifests.records import Count, Sha256
+from manifests.settings import Kind
 
 
 class RevisedShard(Document):

@@ -12,7 +12,7 @@ from spot.drafters.checkpoint import OrderModelShape
 from spot.drafters.order_model import OrderModel
 from spot.drafters.spot import SpotDrafter
 from spot.limits import Limits
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from spot.transition import Rule
 from tests.twins import MASK_ID, PAD_ID, STOP_ID, write_sdar_twin
 from workers.budget import FixedBudget
@@ -24,9 +24,9 @@ TEMPERATURES = (None, 0.0, 0.7, 1.5, 0.7)
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> SdarTarget:
+def target(tmp_path_factory: pytest.TempPathFactory) -> PagedTarget:
     torch.set_num_threads(1)
-    return SdarTarget(write_sdar_twin(Path(tmp_path_factory.mktemp("twin"))))
+    return PagedTarget.load(write_sdar_twin(Path(tmp_path_factory.mktemp("twin"))))
 
 
 def _limits(request: SampleRequest) -> Limits:
@@ -53,9 +53,11 @@ def _requests() -> list[SampleRequest]:
     ]
 
 
-@pytest.mark.parametrize("rule", [Rule(), Rule(temperature=1.0, top_p=0.9)], ids=["greedy", "drawn"])
+@pytest.mark.parametrize(
+    "rule", [Rule(), Rule(temperature=1.0, top_p=0.9)], ids=["greedy", "drawn"]
+)
 def test_each_row_is_decoded_at_its_own_temperature_whatever_shares_the_batch(
-    target: SdarTarget, rule: Rule
+    target: PagedTarget, rule: Rule
 ) -> None:
     torch.manual_seed(0)
     shape = OrderModelShape(width=16, layers=1, heads=2, feedforward=16)

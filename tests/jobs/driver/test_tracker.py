@@ -1,6 +1,7 @@
 """Figures for people: records, plus what workers say of shards without one."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ def record(job: StoredJob, shard: int, *, tokens: int = 0) -> CommitRecord:
     return made.model_copy(update={"counters": {"tokens": tokens, "nfe": 2 * tokens}})
 
 
-def beat(**totals: int) -> Heartbeat:
+def beat(**totals: Any) -> Heartbeat:
     return Heartbeat(running=(), num_steps=0, totals=Totals(**totals))
 
 

@@ -23,7 +23,7 @@ def kept(folder: Path, expression: str, rows: list[Any] | None = None) -> str:
     lines = [json.dumps(row) if isinstance(row, dict) else row for row in rows or ROWS]
     path.write_text("\n".join(lines) + "\n")
     staged = rows_over(path, columns={"id": "k"}, filter=expression)
-    return "".join(row.id for row in staged)
+    return "".join(str(row.id) for row in staged)
 
 
 @pytest.mark.parametrize(

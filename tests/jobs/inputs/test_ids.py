@@ -28,7 +28,7 @@ def test_it_grows_and_forgets_nothing(index: IdIndex) -> None:
 
 @given(st.lists(st.text(alphabet="abé", max_size=3), max_size=40))
 def test_ids_that_share_a_hash_are_told_apart(names: list[str]) -> None:
-    first = {}
+    first: dict[str, int] = {}
     with Colliding(slots=4) as index:
         for row, name in enumerate(names):
             assert index.first_row(name, row) == first.setdefault(name, row)
