@@ -165,7 +165,7 @@ def _scored_rows(job: OpenJob, committed: Committed) -> Iterator[dict[str, Any]]
 
 def _stats(job: OpenJob, *, committed: Committed, sums: _Sums, tally: Tally | None) -> JobStats:
     records = list(committed.records.values())
-    counts: dict[str, int] = {
+    counts: dict[str, Any] = {
         name: sum(getattr(record, name) for record in records)
         for name in ("rows", "samples", "ok", "errors")
     }

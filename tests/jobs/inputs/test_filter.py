@@ -20,7 +20,7 @@ ROWS = [
 
 def kept(folder: Path, expression: str, rows: list[Any] | None = None) -> str:
     path = folder / "p.jsonl"
-    lines = [json.dumps(row) if isinstance(row, dict) else row for row in rows or ROWS]
+    lines = [json.dumps(row) if isinstance(row, dict) else str(row) for row in rows or ROWS]
     path.write_text("\n".join(lines) + "\n")
     staged = rows_over(path, columns={"id": "k"}, filter=expression)
     return "".join(str(row.id) for row in staged)
