@@ -18,6 +18,7 @@ from spot.training.train import HELD_OUT_EVERY
 from workers.budget import FixedBudget
 from workers.engine import Observer
 from workers.errors import RowError
+from workers.model_files import fetched_models
 from workers.runtime import load_parts, make_engine
 from workers.samples import SampleRequest, SampleResult
 
@@ -48,7 +49,7 @@ class InProcess:
             JobError: there is no such row.
         """
         self._clock = clock
-        self.target, self._tokenization = load_parts(job)
+        self.target, self._tokenization = load_parts(fetched_models(job))
         self.mask_id = self.target.spec.mask_id
         self.requests = list(islice(self._requests(job, held_out=held_out), samples))
         if not self.requests:

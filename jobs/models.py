@@ -12,6 +12,9 @@ from manifests.errors import JobFileError
 from manifests.fingerprints import FileIdentity
 from manifests.hashing import sha256_file
 from manifests.job import JobSpec
+from manifests.store.base import is_s3
+from workers.errors import ModelFilesError
+from workers.model_files import fetched_models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +31,28 @@ def inspect_models(job: JobSpec) -> ModelFiles:
     from spot.targets.checkpoint import inspect_directory, spec_of
 
     try:
-        target_paths = inspect_directory(job.target.path, block_length=job.target.block_length)
-        target = spec_of(job.target.path, block_length=job.target.block_length)
-        drafter_paths, warnings = _inspect_drafter(job, target.block_length)
-    except ValueError as error:
+        local = fetched_models(job)
+        path, block_length = local.target.path, job.target.block_length
+        target_paths = inspect_directory(path, block_length=block_length)
+        target = spec_of(path, block_length=block_length)
+        drafter_paths, warnings = _inspect_drafter(local, target.block_length)
+    except (ValueError, ModelFilesError) as error:
         raise JobFileError(str(error)) from error
     return ModelFiles(
-        target=identities(target_paths), drafter=identities(drafter_paths), warnings=warnings
+        target=_planned(target_paths, where=job.target.path),
+        drafter=_planned(drafter_paths, where=job.drafter.path),
+        warnings=warnings,
+    )
+
+
+def _planned(paths: Iterable[Path], *, where: str | None) -> tuple[FileIdentity, ...]:
+    """The identities of local files under the names that they have where the job found them."""
+    found = identities(paths)
+    if where is None or not is_s3(where):
+        return found
+    return tuple(
+        file.model_copy(update={"path": f"{where.rstrip('/')}/{Path(file.path).name}"})
+        for file in found
     )
 
 

@@ -37,6 +37,8 @@ class PlannedJob:
     plan: Plan
     created: bool
     warnings: tuple[str, ...]
+    drafter_files: tuple[FileIdentity, ...]
+    """The drafter as it is now: where drafts decide nothing, it may have changed since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,11 @@ def plan_job(job: JobSpec) -> PlannedJob:
     else:
         plan, created = _create(job, checked)
     return PlannedJob(
-        store=checked.store, plan=plan, created=created, warnings=checked.models.warnings
+        store=checked.store,
+        plan=plan,
+        created=created,
+        warnings=checked.models.warnings,
+        drafter_files=checked.models.drafter,
     )
 
 
@@ -83,7 +89,7 @@ class _Checked:
 
 
 def _check(job: JobSpec) -> _Checked:
-    store = open_store(job.output.uri)
+    store = open_store(job.output.uri, job.storage)
     files = find_files(job.input)
     models = inspect_models(job)
     if job.stats.scorer is not None:

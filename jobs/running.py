@@ -16,7 +16,7 @@ def run_planned(planned: PlannedJob, job: JobSpec, *, progress: ProgressSink) ->
 
     Call it from the main thread: signals ask for a drain while it runs.
     """
-    return run_job(planned.store, planned.plan, job, progress)
+    return run_job(planned.store, planned.plan, job, progress, drafter_files=planned.drafter_files)
 
 
 def failed_too_often(stats: JobStats) -> bool:

@@ -6,15 +6,14 @@ it is made only where the structure has no finding, since it trusts what it read
 """
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from jobs.errors import JobError
 from jobs.reading import OpenJob, read_committed
 from jobs.replaying import Replayer, Replays, replay_samples, require_draft_free
-from manifests.hashing import sha256_file
 from manifests.verification import Finding, verify_structure
 from workers.errors import WorkerError
+from workers.model_files import checked_models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +90,10 @@ def verify_job(
 
 
 def _load_replayer(job: OpenJob) -> Replayer:
-    for planned in job.plan.target_files:
-        path = Path(planned.path)
-        if not path.is_file() or sha256_file(path) != planned.sha256:
-            raise JobError(
-                f"{path} is not the file that the job was planned with; a replay needs the same "
-                "target, so restore it"
-            )
-    from workers.replay import Replayer as DraftFreeReplayer
-
     try:
-        return DraftFreeReplayer(job.plan)
+        local = checked_models(job.plan.job, target=job.plan.target_files, drafter=())
+        from workers.replay import Replayer as DraftFreeReplayer  # loads torch
+
+        return DraftFreeReplayer(job.plan, job=local)
     except (ValueError, WorkerError) as error:
         raise JobError(f"the target cannot be loaded for a replay: {error}") from error

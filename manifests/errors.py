@@ -10,6 +10,7 @@
     ├── MissingError        a stored object is not there
     ├── DamagedError        a stored object fails its own checks; never treated as absent
     ├── StoreError (OSError) the store cannot be used: not reached, not allowed, not fit
+    ├── AccessError         a worker cannot use the storage of the job
     ├── RefusedError        the object exists already (a write that lost)
     └── UnknownOutcomeError a write may or may not have taken effect; resolve it by reading
 """
@@ -45,6 +46,10 @@ class DamagedError(ManifestError):
 
 class StoreError(ManifestError, OSError):
     """The store cannot be used, for reasons outside the job; nothing was published."""
+
+
+class AccessError(ManifestError):
+    """A process cannot use the job's storage; the message names host, place and remedy."""
 
 
 class RefusedError(ManifestError):

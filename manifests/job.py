@@ -223,6 +223,12 @@ class Storage(Group):
     part_mib: Annotated[int, Field(ge=5)] = operational(
         64, "size of the parts in which large files travel (MiB)"
     )
+    cache_path: str | None = operational(
+        None, "directory of each node for models from S3; without it the user's cache directory"
+    )
+    cache_gib: Annotated[float, Field(gt=0.0)] = operational(
+        100.0, "size at which models that no process uses leave that directory (GiB)"
+    )
 
     @field_validator("endpoint")
     @classmethod

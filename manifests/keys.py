@@ -14,6 +14,7 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAX_KEY_CHARACTERS = 512
 _MAX_INDEX = 10**8
 
+ACCESS_PREFIX = "access/"
 COMMITS_PREFIX = "commits/"
 DATA_PREFIX = "data/"
 CONTROL_PREFIX = "control/"
@@ -103,6 +104,21 @@ def control_key(epoch: str, request: str) -> str:
 def presence_key(epoch: str) -> str:
     """Progress of one driver; the only object that is overwritten, never used for truth."""
     return check_key(f"{PRESENCE_PREFIX}{epoch}.json")
+
+
+def access_prefix(run: str) -> str:
+    """Where the proofs of access of one run are."""
+    return f"{ACCESS_PREFIX}{_checked_attempt(run)}/"
+
+
+def access_nonce_key(run: str) -> str:
+    """What the driver of a run leaves for its workers to read."""
+    return f"{access_prefix(run)}nonce"
+
+
+def access_proof_key(run: str, proof: str) -> str:
+    """What one worker creates to prove that it can."""
+    return f"{access_prefix(run)}{_checked_attempt(proof)}"
 
 
 def _checked_attempt(attempt: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manifests.errors import DamagedError
+from manifests.errors import DamagedError, StoreError
 from manifests.plan import Plan, ShardPlan
 from manifests.store.base import Store
 
@@ -95,9 +95,11 @@ class RowsDigest:
 def read_shard(store: Store, plan: Plan, shard: int) -> list[StagedRow]:
     """The rows of a shard in input order, checked against the plan."""
     shard_plan = plan.shards[shard]
-    with store.open_local(shard_plan.part) as path:
+    with store.open_reader(shard_plan.part) as file:
         try:
-            table = read_row_group(path, row_group=shard_plan.row_group)
+            table = read_row_group(file, row_group=shard_plan.row_group)
+        except StoreError:  # nothing is wrong with the object
+            raise
         except (OSError, ValueError, IndexError, pa.ArrowException) as error:
             raise DamagedError(f"{shard_plan.part}: cannot be read ({error})") from error
     return checked_rows(table, shard_plan=shard_plan)
@@ -105,7 +107,7 @@ def read_shard(store: Store, plan: Plan, shard: int) -> list[StagedRow]:
 
 def read_row_group(path: Any, *, row_group: int) -> pa.Table:
     """One row group of a staged file, page checksums verified."""
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=True) as file:
         return file.read_row_group(row_group)
 
 

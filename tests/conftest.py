@@ -4,7 +4,10 @@ The environment is scrubbed at import, before any test module can import ray, to
 which read theirs once. Child processes inherit it.
 """
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +43,9 @@ def scrub_environment() -> None:
 
 
 scrub_environment()
+# Caches of models, too, are the tests' own.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="spotbatch-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 # A deadline would be a timed assertion, and random examples would make a failure unrepeatable.
 settings.register_profile(
     "spotbatch", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -12,9 +12,11 @@ import threading
 import time
 from dataclasses import dataclass
 
+from manifests.access import Nonce, prove_access
+from manifests.fingerprints import FileIdentity
 from manifests.job import JobSpec
 from manifests.open_revision import numbered_revision
-from manifests.plan import plan_hash, read_plan
+from manifests.plan import Plan, plan_hash, read_plan
 from manifests.store import open_store
 from workers.attempt import Attempt, AttemptRunner, ShardOutcome
 from workers.environment import (
@@ -25,6 +27,7 @@ from workers.environment import (
 )
 from workers.errors import VersionError, describe
 from workers.gate import Gate
+from workers.model_files import checked_models
 from workers.stream import SampleStream, Totals
 from workers.work import open_work
 
@@ -42,6 +45,9 @@ class WorkerConfig:
     job_json: str
     """This run's job specification: its operational fields may differ from the plan's, and what
     the open revision overrides does."""
+    nonce: Nonce
+    drafter_files: tuple[FileIdentity, ...]
+    """The drafter as this run found it; where drafts decide nothing, it may have changed."""
     revision: int = 0
     """What the job has open; 0 is the first run."""
     gate_folder: str | None = None
@@ -88,13 +94,14 @@ class Worker:
 
     def _start(self) -> None:
         config, environment = self._config, self._environment or self.report()
-        store = open_store(config.store_uri)
+        job = JobSpec.model_validate_json(config.job_json)
+        store = open_store(config.store_uri, job.storage)
+        prove_access(store, config.nonce, worker=config.name)
         plan = read_plan(store)
         if plan_hash(plan) != config.plan_sha256:
             raise VersionError(f"worker {config.name} reads another plan at {config.store_uri}")
         revision = numbered_revision(store, plan, config.revision)
-        job = JobSpec.model_validate_json(config.job_json)
-        work = open_work(plan.model_copy(update={"job": job}), job=job)
+        work = open_work(plan.model_copy(update={"job": job}), job=self._local(job, plan=plan))
         if work.dtype is not None:
             mine = numerics_class(job, dtype=work.dtype)
             claim_numerics(store, mine, worker=config.name)
@@ -109,6 +116,12 @@ class Worker:
             revision=revision,
         )
         threading.Thread(target=self._stream.run, name="decode", daemon=True).start()
+
+    def _local(self, job: JobSpec, *, plan: Plan) -> JobSpec:
+        """The job with models on this node, compared with the plan before one is loaded."""
+        if plan.job.work == "null":
+            return job
+        return checked_models(job, target=plan.target_files, drafter=self._config.drafter_files)
 
     def run_shard(self, shard: int) -> ShardOutcome:
         """One attempt at a shard, to its end."""

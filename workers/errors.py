@@ -8,6 +8,7 @@
     ├── AssemblyError     the samples of a shard are not exactly those that were asked for
     ├── OutputError       a written file does not read back as what was written
     ├── NumericsError     this device would compute other bits than the job's first worker
+    ├── ModelFilesError   target or drafter files are missing, changed or find no room
     └── VersionError      packages or versions differ between the driver and a worker
 """
 
@@ -45,6 +46,10 @@ class OutputError(WorkerError):
 
 class NumericsError(WorkerError):
     """The device differs from the job's numerics class; the message names how."""
+
+
+class ModelFilesError(WorkerError):
+    """Files of target or drafter are not those planned; the message names them and the remedy."""
 
 
 class VersionError(WorkerError):

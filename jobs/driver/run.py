@@ -1,7 +1,7 @@
 """One run of a planned job, from what storage says to what storage says."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from jobs.driver.cluster import ray_cluster
 from jobs.driver.loop import Loop
@@ -11,6 +11,8 @@ from jobs.driver.signals import SignalCounter
 from jobs.driver.tracker import Tracker
 from jobs.driver.watch import Deadlines
 from jobs.progress import ProgressSink
+from manifests.access import Nonce, close_access, open_access
+from manifests.fingerprints import FileIdentity
 from manifests.job import JobSpec
 from manifests.open_revision import OpenRevision, open_revision
 from manifests.plan import Plan, plan_hash
@@ -34,10 +36,12 @@ def run_job(
     *,
     deadlines: Deadlines | None = None,
     drain_s: float = DRAIN_S,
+    drafter_files: Sequence[FileIdentity] | None = None,
 ) -> RunResult:
     """Run a planned job until it is sealed, drained, cancelled or out of budget.
 
-    `job` is this run's specification; its operational fields may differ from the plan's. Shards
+    `job` is this run's specification; its operational fields may differ from the plan's, and so may
+    the drafter, whose files are then `drafter_files`. Shards
     that have a commit record are not decoded again, and a job that is complete starts nothing.
     Call it from the main thread: it takes SIGINT and SIGTERM over while it runs.
     Raises `DriverError` where the job cannot run, and `DamagedError` where storage is damaged.
@@ -59,6 +63,7 @@ def run_job(
         before=before,
         deadlines=deadlines or Deadlines(),
         drain_s=drain_s,
+        drafter_files=plan.drafter_files if drafter_files is None else drafter_files,
     )
     return _conclude(revision, before=before, loop=loop)
 
@@ -71,13 +76,15 @@ def _run_on_ray(
     before: Mapping[int, CommitRecord],
     deadlines: Deadlines,
     drain_s: float,
+    drafter_files: Sequence[FileIdentity],
 ) -> Loop:
+    nonce = open_access(revision.store)
     num_workers = min(job.cluster.workers, len(revision.shards) - len(before))
     # Ray sets its own handlers when it starts; ours have to come after them.
     with ray_cluster(job.cluster), SignalCounter() as signals:
         pool = RayPool(
             PoolSettings(
-                config=_worker_config(revision, job),
+                config=_worker_config(revision, job, nonce=nonce, drafter_files=drafter_files),
                 environment=report_environment(),
                 num_cpus=job.cluster.threads,
                 capacity=CAPACITY,
@@ -107,10 +114,13 @@ def _run_on_ray(
         finally:
             pool.end_all()
             loop.say_farewell()
+            close_access(revision.store, nonce)
     return loop
 
 
-def _worker_config(revision: OpenRevision, job: JobSpec) -> Callable[[str], WorkerConfig]:
+def _worker_config(
+    revision: OpenRevision, job: JobSpec, *, nonce: Nonce, drafter_files: Sequence[FileIdentity]
+) -> Callable[[str], WorkerConfig]:
     plan_sha256, job_json = plan_hash(revision.plan), job.model_dump_json()
     store_uri, gate = revision.store.uri, folder_from_environment()
     return lambda name: WorkerConfig(
@@ -119,6 +129,8 @@ def _worker_config(revision: OpenRevision, job: JobSpec) -> Callable[[str], Work
         plan_sha256=plan_sha256,
         job_json=job_json,
         revision=revision.number,
+        nonce=nonce,
+        drafter_files=tuple(drafter_files),
         gate_folder=gate,
     )
 

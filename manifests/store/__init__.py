@@ -5,11 +5,11 @@ from urllib.parse import unquote, urlsplit
 
 from manifests.errors import ManifestError
 from manifests.job import Storage
-from manifests.store.base import Store
+from manifests.store.base import Store, is_s3
 from manifests.store.local import LocalStore
 from manifests.store.memory import MemoryStore
 
-__all__ = ["LocalStore", "MemoryStore", "Store", "open_store"]
+__all__ = ["LocalStore", "MemoryStore", "Store", "is_s3", "open_store"]
 
 
 def open_store(uri: str, storage: Storage | None = None) -> Store:
@@ -18,11 +18,11 @@ def open_store(uri: str, storage: Storage | None = None) -> Store:
     Creates nothing; whoever is going to write calls `probe`. Without `storage`, S3 is reached as
     the environment of the process says.
     """
+    if is_s3(uri):
+        return _open_s3(uri, storage or Storage())
     if "://" not in uri:
         return LocalStore(Path(uri))
     parts = urlsplit(uri)
-    if parts.scheme == "s3":
-        return _open_s3(uri, storage or Storage())
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         raise ManifestError(
             f"output.uri {uri!r}: use a local path, file:///absolute/path or s3://bucket/prefix"

@@ -14,6 +14,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+S3_SCHEME = "s3://"
+
+
+def is_s3(uri: str) -> bool:
+    """Whether a URI names something in S3."""
+    return uri.startswith(S3_SCHEME)
+
 
 class Store(Protocol):
     """Create-once objects under relative keys (`manifests.keys`)."""

@@ -9,6 +9,7 @@ import pytest
 from jobs.errors import JobError
 from jobs.reading import OpenJob
 from jobs.verify import verify_job
+from manifests.job import JobSpec
 from manifests.plan import Plan
 from tests.jobs.support import (
     Answer,
@@ -91,7 +92,7 @@ def test_a_replay_needs_the_target_that_the_job_was_planned_with(tmp_path: Path)
 def test_a_target_that_cannot_be_loaded_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def refuse(plan: Plan) -> None:
+    def refuse(plan: Plan, *, job: JobSpec) -> None:
         raise error
 
     module = ModuleType("workers.replay")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from manifests.access import open_access
 from manifests.plan import plan_hash
 from tests.manifests.builders import StoredJob, make_job
 from workers.actor import Heartbeat, Worker, WorkerConfig
@@ -24,6 +25,8 @@ def config(job: StoredJob, *, plan_sha256: str | None = None) -> WorkerConfig:
         store_uri=job.store.uri,
         plan_sha256=plan_sha256 or plan_hash(job.plan),
         job_json=job.plan.job.model_dump_json(),
+        nonce=open_access(job.store),
+        drafter_files=(),
     )
 
 

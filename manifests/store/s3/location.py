@@ -4,11 +4,11 @@ import re
 from dataclasses import dataclass
 
 from manifests.errors import ManifestError
+from manifests.store.base import S3_SCHEME, is_s3
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 # s3fs reads `?versionId=` out of names, and `%` and `#` mean other things to other tools.
 _PART = re.compile(r"[^\x00-\x1f\x7f\\?#%]+")
-SCHEME = "s3://"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,17 +26,12 @@ class Location:
     @property
     def uri(self) -> str:
         """As people name it."""
-        return f"{SCHEME}{self.path}"
-
-
-def is_s3(uri: str) -> bool:
-    """Whether a URI names something in S3."""
-    return uri.startswith(SCHEME)
+        return f"{S3_SCHEME}{self.path}"
 
 
 def parse_location(uri: str, *, field: str) -> Location:
     """Take a URI apart; `ManifestError` names the setting that it came from."""
-    bucket, _, prefix = uri.removeprefix(SCHEME).partition("/")
+    bucket, _, prefix = uri.removeprefix(S3_SCHEME).partition("/")
     if not is_s3(uri) or not _BUCKET.fullmatch(bucket):
         raise ManifestError(
             f"{field}: write s3://bucket/prefix, with the bucket's plain name (credentials come "
