@@ -167,7 +167,7 @@ def _stats(job: OpenJob, *, committed: Committed, sums: _Sums, tally: Tally | No
         scorer_errors=len(tally.errors) if tally else 0,
         tokens_digest=sums.digest.hexdigest(),
         **counts,
-        **_cost(sums.sums, records=records, ok=counts["ok"]),
+        **_cost(sums.sums, records=committed.all_records, ok=counts["ok"]),
     )
 
 

@@ -11,8 +11,10 @@ from typing import Any
 
 from jobs.errors import JobError
 from jobs.reading import OpenJob, read_committed
-from jobs.replaying import Replayer, Replays, replay_samples, require_draft_free
+from jobs.replaying import Replayer, ReplayerOf, Replays, replay_samples, require_draft_free
 from manifests.hashing import sha256_file
+from manifests.job import JobSpec
+from manifests.open_revision import numbered_revision
 from manifests.verification import Finding, verify_structure
 from workers.errors import WorkerError
 
@@ -63,9 +65,10 @@ class Verification:
 
 
 def verify_job(
-    job: OpenJob, *, replay: int = 0, seed: int = 0, replayer: Replayer | None = None
+    job: OpenJob, *, replay: int = 0, seed: int = 0, replayer_of: ReplayerOf | None = None
 ) -> Verification:
-    """Check `job`, and decode `replay` of its samples again; loads the target unless given one."""
+    """Check `job`, and decode `replay` of its samples again; loads the target unless given
+    what to replay with."""
     findings = tuple(verify_structure(job.store))
     replays = None
     if findings:
@@ -75,7 +78,7 @@ def verify_job(
         if replay:
             require_draft_free(job.plan.job)
             replays = replay_samples(
-                job, committed, count=replay, seed=seed, replayer=replayer or _load_replayer(job)
+                job, committed, count=replay, seed=seed, replayer_of=replayer_of or _replayers(job)
             )
     records = committed.records.values() if committed else ()
     return Verification(
@@ -90,7 +93,22 @@ def verify_job(
     )
 
 
-def _load_replayer(job: OpenJob) -> Replayer:
+def _replayers(job: OpenJob) -> ReplayerOf:
+    """One decoder for all revisions that decode alike; the target is loaded once for each."""
+    _require_same_target(job)
+    made: dict[str, Replayer] = {}
+
+    def replayer_of(revision: int) -> Replayer:
+        settings = numbered_revision(job.store, job.plan, revision).job(job.plan.job)
+        name = settings.model_dump_json()
+        if name not in made:
+            made[name] = _load_replayer(job, settings)
+        return made[name]
+
+    return replayer_of
+
+
+def _require_same_target(job: OpenJob) -> None:
     for planned in job.plan.target_files:
         path = Path(planned.path)
         if not path.is_file() or sha256_file(path) != planned.sha256:
@@ -98,9 +116,12 @@ def _load_replayer(job: OpenJob) -> Replayer:
                 f"{path} is not the file that the job was planned with; a replay needs the same "
                 "target, so restore it"
             )
+
+
+def _load_replayer(job: OpenJob, settings: JobSpec) -> Replayer:
     from workers.replay import Replayer as DraftFreeReplayer
 
     try:
-        return DraftFreeReplayer(job.plan)
+        return DraftFreeReplayer(job.plan, job=settings)
     except (ValueError, WorkerError) as error:
         raise JobError(f"the target cannot be loaded for a replay: {error}") from error

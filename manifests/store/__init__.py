@@ -6,8 +6,9 @@ from urllib.parse import unquote, urlsplit
 from manifests.errors import ManifestError
 from manifests.store.base import Store
 from manifests.store.local import LocalStore
+from manifests.store.memory import MemoryStore
 
-__all__ = ["LocalStore", "Store", "open_store"]
+__all__ = ["LocalStore", "MemoryStore", "Store", "open_store"]
 
 
 def open_store(uri: str) -> Store:
