@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from jobs.errors import NoJobError
+from jobs.errors import JobError, NoJobError
 from manifests.documents import read_document
 from manifests.errors import DamagedError, MissingError
 from manifests.plan import Plan, plan_hash, read_plan
-from manifests.protocol import read_records, read_seal
+from manifests.protocol import read_records, read_seal, read_seals
 from manifests.records import CommitRecord, Seal
 from manifests.store import Store, open_store
 
@@ -25,6 +25,13 @@ class Committed:
 
     records: dict[int, CommitRecord]
     seal: Seal | None
+    superseded: tuple[CommitRecord, ...] = ()
+    """Records that earlier seals named in place of those."""
+
+    @property
+    def all_records(self) -> list[CommitRecord]:
+        """Whatever was spent on the job is in one of them."""
+        return [*self.superseded, *self.records.values()]
 
     @property
     def complete(self) -> bool:
@@ -43,15 +50,40 @@ def open_job(uri: str) -> OpenJob:
         ) from None
 
 
+def require_seal(job: OpenJob) -> Seal:
+    """The seal that counts; `JobError` where the job is not complete."""
+    seal = _seal(job)
+    if seal is None:
+        raise JobError(
+            f"{job.store.uri} is not complete, so nothing of it counts yet; finish it with "
+            "`spotbatch run`"
+        )
+    return seal
+
+
+def _seal(job: OpenJob) -> Seal | None:
+    seal = read_seal(job.store)
+    if seal is not None and seal.plan_sha256 != plan_hash(job.plan):
+        raise DamagedError(f"the seal of {job.store.uri} belongs to another plan")
+    return seal
+
+
 def read_committed(job: OpenJob) -> Committed:
     """What counts now; `DamagedError` names a record or seal that cannot be used."""
-    seal = read_seal(job.store)
+    seal = _seal(job)
     if seal is None:
         return Committed(records=read_records(job.store, job.plan), seal=None)
-    if seal.plan_sha256 != plan_hash(job.plan):
-        raise DamagedError(f"the seal of {job.store.uri} belongs to another plan")
     records = {
         shard.shard: read_document(job.store, CommitRecord, shard.record_key)
         for shard in seal.shards
     }
-    return Committed(records=records, seal=seal)
+    return Committed(records=records, seal=seal, superseded=_superseded(job, seal))
+
+
+def _superseded(job: OpenJob, seal: Seal) -> tuple[CommitRecord, ...]:
+    if seal.revision == 0:
+        return ()
+    counting = {shard.record_key for shard in seal.shards}
+    earlier = {shard.record_key for each in read_seals(job.store) for shard in each.shards}
+    keys = sorted(earlier - counting)
+    return tuple(read_document(job.store, CommitRecord, key) for key in keys)

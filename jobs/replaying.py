@@ -6,7 +6,7 @@ without drafts, and - as far as the trace tells - commit by commit.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -50,17 +50,23 @@ class Replays:
     differences: tuple[Difference, ...]
 
 
+ReplayerOf = Callable[[int], Replayer]
+"""The decoder of the rows that a revision decoded, under that revision's settings."""
+
+
 def replay_samples(
-    job: OpenJob, committed: Committed, *, count: int, seed: int, replayer: Replayer
+    job: OpenJob, committed: Committed, *, count: int, seed: int, replayer_of: ReplayerOf
 ) -> Replays:
     """Replay `count` samples, or all if there are fewer; `JobError` if none can be compared."""
     require_draft_free(job.plan.job)
     differences: list[Difference] = []
     replayed = 0
+    revision_of = {record.attempt: record.revision for record in committed.all_records}
     for shard, rows in _chosen(job, committed, count=count, seed=seed):
         staged = read_shard(job.store, job.plan, shard.shard)
         for row in rows:
             replayed += 1
+            replayer = replayer_of(revision_of.get(row["attempt"], 0))
             what = _replay(replayer, row, shard=shard, staged=staged)
             if what is not None:
                 key = committed.records[shard.shard].data_key

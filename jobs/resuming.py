@@ -8,7 +8,7 @@ from jobs.errors import JobError
 from jobs.job_file import job_from_values, load_job
 from jobs.models import inspect_models
 from jobs.planning import PlannedJob, plan_job
-from jobs.reading import open_job
+from jobs.reading import OpenJob, open_job
 from manifests.fingerprints import require_same_fields
 from manifests.job import JobSpec
 from manifests.keys import plan_key
@@ -39,16 +39,29 @@ def resume_job(uri: str, overrides: Sequence[str] = ()) -> tuple[PlannedJob, Job
     job = job_from_values(values, overrides, source=f"the plan in {uri}")
     if job.output.uri != plan.job.output.uri:
         raise JobError(f"{uri} is where this job's output is; leave output.uri as it is")
-    warnings: tuple[str, ...] = ()
-    drafter_files = plan.drafter_files
-    if job.drafter != plan.job.drafter:
-        models = inspect_models(job)
-        drafter_files, warnings = models.drafter, models.warnings
+    planned = planned_again(stored, job)
     require_same_fields(
         plan,
         job=job,
         input_files=plan.input,
         target_files=plan.target_files,
+        drafter_files=planned.drafter_files,
+    )
+    return planned, job
+
+
+def planned_again(stored: OpenJob, job: JobSpec) -> PlannedJob:
+    """A stored job, about to be run as `job`; its drafter may be another one by now."""
+    plan = stored.plan
+    warnings: tuple[str, ...] = ()
+    drafter_files = plan.drafter_files
+    if job.drafter != plan.job.drafter:
+        models = inspect_models(job)
+        drafter_files, warnings = models.drafter, models.warnings
+    return PlannedJob(
+        store=stored.store,
+        plan=plan,
+        created=False,
+        warnings=warnings,
         drafter_files=drafter_files,
     )
-    return PlannedJob(store=stored.store, plan=plan, created=False, warnings=warnings), job

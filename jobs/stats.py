@@ -192,7 +192,7 @@ def _stats(job: OpenJob, *, committed: Committed, sums: _Sums, tally: Tally | No
         engine_s=sum(record.engine_s for record in records),
         **spreads,
         **counts,
-        **_cost(sums.sums, records=records, ok=counts["ok"]),
+        **_cost(sums.sums, records=committed.all_records, ok=counts["ok"]),
     )
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from jobs.errors import JobError
 from jobs.reading import OpenJob, read_committed
-from jobs.replaying import Replayer, Replays, replay_samples, require_draft_free
+from jobs.replaying import Replayer, ReplayerOf, Replays, replay_samples, require_draft_free
+from manifests.job import JobSpec
+from manifests.open_revision import numbered_revision
 from manifests.verification import Finding, verify_structure
 from workers.errors import WorkerError
 from workers.model_files import checked_models
@@ -62,9 +64,10 @@ class Verification:
 
 
 def verify_job(
-    job: OpenJob, *, replay: int = 0, seed: int = 0, replayer: Replayer | None = None
+    job: OpenJob, *, replay: int = 0, seed: int = 0, replayer_of: ReplayerOf | None = None
 ) -> Verification:
-    """Check `job`, and decode `replay` of its samples again; loads the target unless given one."""
+    """Check `job`, and decode `replay` of its samples again; loads the target unless given
+    what to replay with."""
     findings = tuple(verify_structure(job.store))
     replays = None
     if findings:
@@ -74,7 +77,7 @@ def verify_job(
         if replay:
             require_draft_free(job.plan.job)
             replays = replay_samples(
-                job, committed, count=replay, seed=seed, replayer=replayer or _load_replayer(job)
+                job, committed, count=replay, seed=seed, replayer_of=replayer_of or _replayers(job)
             )
     records = committed.records.values() if committed else ()
     return Verification(
@@ -89,9 +92,23 @@ def verify_job(
     )
 
 
-def _load_replayer(job: OpenJob) -> Replayer:
+def _replayers(job: OpenJob) -> ReplayerOf:
+    """One decoder for all revisions that decode alike; the target is loaded once for each."""
+    made: dict[str, Replayer] = {}
+
+    def replayer_of(revision: int) -> Replayer:
+        settings = numbered_revision(job.store, job.plan, revision).job(job.plan.job)
+        name = settings.model_dump_json()
+        if name not in made:
+            made[name] = _load_replayer(job, settings)
+        return made[name]
+
+    return replayer_of
+
+
+def _load_replayer(job: OpenJob, settings: JobSpec) -> Replayer:
     try:
-        local = checked_models(job.plan.job, target=job.plan.target_files, drafter=())
+        local = checked_models(settings, target=job.plan.target_files, drafter=())
         from workers.replay import Replayer as DraftFreeReplayer  # loads torch
 
         return DraftFreeReplayer(job.plan, job=local)

@@ -10,7 +10,8 @@ import secrets
 from manifests.errors import ManifestError
 
 ATTEMPT_PATTERN = r"^[0-9a-f]{16}$"
-_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_DATA = re.compile(r"data/(\d{8})-[0-9a-f]{16}\.parquet")
 _MAX_KEY_CHARACTERS = 512
 _MAX_INDEX = 10**8
 
@@ -64,6 +65,12 @@ def input_key(part: int) -> str:
 def data_key(shard: int, attempt: str) -> str:
     """Output of one attempt; no other attempt ever writes it."""
     return f"{DATA_PREFIX}{shard_name(shard)}-{_checked_attempt(attempt)}.parquet"
+
+
+def shard_of_data(key: str) -> int | None:
+    """The shard that a data key belongs to; None for any other key."""
+    match = _DATA.fullmatch(key)
+    return None if match is None else int(match[1])
 
 
 def commit_prefix(revision: int = 0) -> str:

@@ -96,8 +96,8 @@ def overrides_between(job: JobSpec, revised: JobSpec) -> dict[str, Any]:
     Operational settings belong to a run and are left out. `RevisionError` names a setting that no
     revision can change, since it decides which rows, columns or target the job has.
     """
-    drafts_matter = any(each.decode.lets_drafts_matter for each in (job, revised))
-    kinds: set[Kind] = {"semantic", "drafting"} if drafts_matter else {"semantic"}
+    cause = job.decode.lets_drafts_matter
+    kinds: set[Kind] = {"semantic"} if cause is None else {"semantic", "drafting"}
     old, new = (settings(each, kinds=kinds) for each in (job, revised))
     names = changed_fields(old, new)
     for name in names:
@@ -106,23 +106,18 @@ def overrides_between(job: JobSpec, revised: JobSpec) -> dict[str, Any]:
                 f"a retry cannot change {name} (was {old[name]!r}, is {new[name]!r}): all rows of a"
                 " job have it in common; plan another job with its own output.uri"
             )
-    _refuse_other_drafter(job, revised)
-    return {name: new[name] for name in names}
-
-
-def can_change(name: str) -> bool:
-    """Whether a setting concerns single samples, so that one file may hold rows of both values."""
-    samples = name.startswith("decode.") and name != "decode.numerics"
-    return samples or name in ("drafter.method", "cluster.batch")
-
-
-def _refuse_other_drafter(job: JobSpec, revised: JobSpec) -> None:
-    cause = revised.decode.lets_drafts_matter
     if cause is not None and revised.drafter.path != job.drafter.path:
         raise RevisionError(
             f"a retry cannot change drafter.path, since with {cause} drafts can change outputs; "
             "plan another job with its own output.uri"
         )
+    return {name: new[name] for name in names}
+
+
+def can_change(name: str) -> bool:
+    """Whether a setting concerns single samples, so that one file may hold rows of both values."""
+    samples = name.startswith("decode.") and name not in ("decode.numerics", "decode.verifier")
+    return samples or name in ("drafter.method", "cluster.batch")
 
 
 def with_overrides(job: JobSpec, overrides: Mapping[str, Any]) -> JobSpec:

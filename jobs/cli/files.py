@@ -9,11 +9,13 @@ from jobs.cli.options import job_uri_argument
 @job_uri_argument
 @click.option("--absolute", is_flag=True, help="Print whole paths, not keys in the job.")
 def command(uri: str, *, absolute: bool) -> None:
-    """Print the committed data files, one a line, in input order."""
-    from jobs.reading import open_job, read_committed
+    """Print the data files of a complete job that count, one a line, in input order.
+
+    Everything else in the job's directory was left by attempts that do not count.
+    """
+    from jobs.reading import open_job, require_seal
 
     job = open_job(uri)
-    records = read_committed(job).records
-    for shard in sorted(records):
-        key = records[shard].data_key
+    for sealed in require_seal(job).shards:
+        key = sealed.data_key
         click.echo(f"{job.store.uri}/{key}" if absolute else key)

@@ -46,8 +46,8 @@ def command(
     so does `run`.
     """
     from jobs.cli.run import run_to_its_end
-    from jobs.planning import PlannedJob
     from jobs.reading import open_job
+    from jobs.resuming import planned_again
     from jobs.revising import RetryRequest, retry_job
     from jobs.shard_ranges import parse_ranges
 
@@ -68,5 +68,4 @@ def command(
         click.echo(f"nothing to retry: {retry.why}")
         return
     click.echo(f"retrying {len(retry.revision.shards)} shards: {retry.why}", err=True)
-    planned = PlannedJob(store=job.store, plan=job.plan, created=False, warnings=())
-    run_to_its_end(ctx, planned, retry.job)
+    run_to_its_end(ctx, planned_again(job, retry.job), retry.job)

@@ -5,9 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from jobs.driver import RunResult
+from jobs.planning import PlannedJob
 from jobs.reading import OpenJob
+from manifests.job import JobSpec
+from manifests.protocol import seal_job
 from tests.cli.support import complaint, spotbatch
-from tests.jobs.support import commit, finished_job, planned_job, prompts, write_drafter, write_job
+from tests.jobs.support import (
+    commit,
+    finish,
+    finished_job,
+    planned_job,
+    plant_loser,
+    prompts,
+    write_drafter,
+    write_job,
+)
 
 
 @pytest.mark.parametrize("verb", ["status", "stats", "verify", "files", "logs", "inspect"])
@@ -66,6 +79,7 @@ def test_two_ways_to_score_contradict_each_other(scored_job: OpenJob) -> None:
 def test_files_are_keys_in_input_order_or_whole_paths(tmp_path: Path) -> None:
     planned = planned_job(tmp_path, rows=prompts(5))
     commit(planned, shards=[2, 0, 1])
+    seal_job(planned.store, planned.plan)
     keys = spotbatch("files", tmp_path / "out").stdout.splitlines()
     assert [key.split("-")[0] for key in keys] == [f"data/0000000{i}" for i in range(3)]
     paths = spotbatch("files", tmp_path / "out", "--absolute").stdout.splitlines()
@@ -202,3 +216,78 @@ def test_logs_of_the_driver_and_of_attempts_are_asked_for_apart(
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_a_script_for_the_shell(shell: str) -> None:
     assert "_SPOTBATCH_COMPLETE" in spotbatch("completion", shell).stdout
+
+
+def test_files_of_a_job_that_is_not_complete_are_refused(tmp_path: Path) -> None:
+    planned = planned_job(tmp_path, rows=prompts(5))
+    commit(planned, shards=[2, 0, 1])
+    assert "is not complete, so nothing of it counts yet" in complaint(
+        spotbatch("files", tmp_path / "out")
+    )
+
+
+def test_gc_prints_what_it_deletes_and_a_dry_run_deletes_nothing(tmp_path: Path) -> None:
+    key = plant_loser(finished_job(tmp_path, rows=prompts(3)))
+    path = tmp_path / "out" / key
+    for options in (["--dry-run"], []):
+        assert path.exists()
+        assert spotbatch("gc", tmp_path / "out", *options).stdout.splitlines() == [key]
+    assert not path.exists()
+    again = spotbatch("gc", tmp_path / "out")
+    assert (again.stdout, again.stderr) == ("", "0 files were deleted\n")
+
+
+def test_export_prints_the_files_that_it_made(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(3))
+    result = spotbatch("export", tmp_path / "out", tmp_path / "clean", "--rows-per-file", "1")
+    assert all(Path(line).is_file() for line in result.stdout.splitlines())
+    assert result.stderr == "3 rows in 2 files, 2 of them written now\n"
+    value = json.loads(
+        spotbatch(
+            "export", tmp_path / "out", tmp_path / "clean", "--rows-per-file", "1", "--json"
+        ).stdout
+    )
+    assert [file["rows"] for file in value["files"]] == [2, 1]
+
+
+def test_export_overwrites_nothing(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(3))
+    assert "lies in the job's own directory" in complaint(
+        spotbatch("export", tmp_path / "out", tmp_path / "out" / "clean")
+    )
+
+
+@pytest.mark.parametrize("options", [[], ["--failed", "--errors"], ["--errors", "--shards", "1"]])
+def test_retry_wants_exactly_one_choice(tmp_path: Path, options: list[str]) -> None:
+    result = spotbatch("retry", tmp_path / "out", *options)
+    assert result.exit_code == 2
+    assert "with exactly one of" in result.stderr
+
+
+def test_retry_without_anything_to_retry_says_so(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(3))
+    result = spotbatch("retry", tmp_path / "out", "--errors")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "nothing to retry: no row to decode again (errors)\n",
+    )
+
+
+def test_retry_runs_the_revision_and_prints_what_came_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = finished_job(tmp_path, rows=prompts(3), set_=["decode.max_tokens=4"])
+
+    def run_here(planned: PlannedJob, job: JobSpec, **options: object) -> RunResult:
+        assert job.decode.max_tokens == 9
+        finish(planned)
+        return RunResult(outcome="sealed", num_shards=2, num_committed=2)
+
+    monkeypatch.setattr("jobs.running.run_planned", run_here)
+    result = spotbatch(
+        "retry", job.store.uri, "--finish-reason", "length", "--set", "decode.max_tokens=9"
+    )
+    assert result.exit_code == 0
+    assert "retrying 2 shards: finish reason length, decode.max_tokens=9" in result.stderr
+    stats = json.loads(spotbatch("stats", job.store.uri, "--json").stdout)
+    assert (stats["tokens"], stats["finish_reasons"]) == (15, {"stop": 3})

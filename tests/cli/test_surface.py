@@ -19,8 +19,11 @@ SURFACE = {
     },
     "stats": {"JOB_URI", "--json", "--scorer", "--no-score"},
     "verify": {"JOB_URI", "--json", "--replay", "--seed"},
+    "retry": {"JOB_URI", "--failed", "--shards", "--errors", "--finish-reason", "--set"},
+    "gc": {"JOB_URI", "--dry-run", "--superseded"},
     "files": {"JOB_URI", "--absolute"},
     "completion": {"SHELL"},
+    "export": {"JOB_URI", "DESTINATION", "--rows-per-file", "--json"},
 }
 
 

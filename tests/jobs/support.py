@@ -14,8 +14,9 @@ from jobs.job_file import load_job
 from jobs.planning import PlannedJob, plan_job
 from jobs.reading import OpenJob
 from manifests.job import JobSpec
+from manifests.keys import data_key
+from manifests.open_revision import open_revision
 from manifests.plan import Plan, ShardPlan
-from manifests.protocol import seal_job
 from manifests.staged import StagedRow
 from workers.attempt import AttemptRunner
 from workers.errors import RowError
@@ -89,13 +90,15 @@ class FakeWork:
 
     def __init__(self, plan: Plan) -> None:
         self._keys = SampleKeys(plan)
+        self._max_tokens = plan.job.decode.max_tokens
         self._waiting: deque[OutputSample] = deque()
         self._steps = 0
 
     def admit(self, shard: ShardPlan, rows: Sequence[StagedRow]) -> list[OutputSample]:
         """Queue the samples of good rows; give back the errors of the others."""
         errors: list[OutputSample] = []
-        for index, row in enumerate(rows):
+        for row in rows:
+            index = shard.index_of(row.row)
             try:
                 raise_staged_error(row)
             except RowError as error:
@@ -112,6 +115,7 @@ class FakeWork:
                 index=index,
                 sample=sample,
                 key=self._keys.key(shard, row=index, staged=row, sample=sample),
+                max_tokens=self._max_tokens,
             )
             for sample in range(self._keys.num_samples)
         ]
@@ -130,14 +134,14 @@ class FakeWork:
         return {"forwards": 2 * self._steps}
 
 
-def fake_tokens(row: StagedRow) -> tuple[int, ...]:
+def fake_tokens(row: StagedRow, *, max_tokens: int = 256) -> tuple[int, ...]:
     """The token ids that `FakeWork` answers with."""
-    return tuple(map(ord, row.prompt or row.messages or ""))
+    return tuple(map(ord, row.prompt or row.messages or ""))[:max_tokens]
 
 
-def fake_trace(row: StagedRow) -> CommitTrace:
+def fake_trace(row: StagedRow, *, max_tokens: int = 256) -> CommitTrace:
     """The trajectory of these tokens; the prompt ends at position 10."""
-    tokens = fake_tokens(row)
+    tokens = fake_tokens(row, max_tokens=max_tokens)
     count = len(tokens)
     return CommitTrace(
         positions=tuple(range(10, 10 + count)),
@@ -148,9 +152,12 @@ def fake_trace(row: StagedRow) -> CommitTrace:
     )
 
 
-def fake_output(row: StagedRow, *, shard: int, index: int, sample: int, key: int) -> OutputSample:
+def fake_output(
+    row: StagedRow, *, shard: int, index: int, sample: int, key: int, max_tokens: int = 256
+) -> OutputSample:
     """One answer; it took a forward for every two transitions."""
-    tokens, trace = fake_tokens(row), fake_trace(row)
+    tokens = fake_tokens(row, max_tokens=max_tokens)
+    trace = fake_trace(row, max_tokens=max_tokens)
     return OutputSample(
         shard=shard,
         row=index,
@@ -158,7 +165,7 @@ def fake_output(row: StagedRow, *, shard: int, index: int, sample: int, key: int
         key=key,
         text=f"echo: {row.prompt}",
         token_ids=tokens,
-        finish_reason="stop",
+        finish_reason="length" if len(tokens) == max_tokens else "stop",
         tokens_with_stop=len(tokens) + 1,
         nfe=3,
         transitions=len(tokens),
@@ -179,22 +186,36 @@ Answer = tuple[tuple[int, ...], FinishReason, CommitTrace]
 class FakeReplayer:
     """Answers as `FakeWork` does, after a change."""
 
-    def __init__(self, change: Callable[[Answer], Answer] = lambda answer: answer) -> None:
+    def __init__(
+        self, change: Callable[[Answer], Answer] = lambda answer: answer, *, max_tokens: int = 256
+    ) -> None:
         self.change = change
+        self.max_tokens = max_tokens
         self.replayed: list[tuple[int, int, str, int]] = []
 
     def replay(self, shard: ShardPlan, *, row_index: int, row: StagedRow, sample: int) -> Answer:
         """Note what is asked for, and answer."""
         self.replayed.append((shard.shard, row_index, row.id, sample))
-        return self.change((fake_tokens(row), "stop", fake_trace(row)))
+        tokens = fake_tokens(row, max_tokens=self.max_tokens)
+        finish_reason: FinishReason = "length" if len(tokens) == self.max_tokens else "stop"
+        trace = fake_trace(row, max_tokens=self.max_tokens)
+        return self.change((tokens, finish_reason, trace))
 
 
 def commit(planned: PlannedJob | OpenJob, *, shards: Sequence[int], worker: str = "w0") -> None:
-    """Decode and commit some shards."""
-    plan = planned.plan
+    """Decode and commit some shards of what the job has open."""
+    revision = open_revision(planned.store, planned.plan)
+    assert revision is not None
+    plan = planned.plan.model_copy(update={"job": revision.job(planned.plan.job)})
     stream = SampleStream(FakeWork(plan), gate=Gate(None), clock=lambda: 0.0)
     runner = AttemptRunner(
-        planned.store, plan=plan, job=plan.job, stream=stream, worker=worker, versions={"v": "1"}
+        planned.store,
+        plan=planned.plan,
+        job=plan.job,
+        stream=stream,
+        worker=worker,
+        versions={"v": "1"},
+        revision=revision,
     )
     thread = threading.Thread(target=stream.run)
     thread.start()
@@ -204,6 +225,23 @@ def commit(planned: PlannedJob | OpenJob, *, shards: Sequence[int], worker: str 
         stream.stop()
         thread.join()
     assert statuses <= {"committed"}, statuses
+
+
+def finish(job: PlannedJob | OpenJob) -> None:
+    """Decode, commit and seal what the job has open."""
+    revision = open_revision(job.store, job.plan)
+    assert revision is not None
+    commit(job, shards=[shard.shard for shard in revision.shards])
+    revision.seal()
+
+
+def plant_loser(job: PlannedJob | OpenJob, *, shard: int = 0) -> str:
+    """A whole data file of an attempt that never came to its record; its key."""
+    counting = next(k for k in job.store.list("data/") if k.startswith(f"data/{shard:08d}"))
+    key = data_key(shard, "f" * 16)
+    with job.store.open_local(counting) as path:
+        job.store.put_file_if_absent(key, path)
+    return key
 
 
 def planned_job(
@@ -225,6 +263,5 @@ def finished_job(
 ) -> OpenJob:
     """A job that is committed and sealed."""
     planned = planned_job(folder, rows=rows, settings=settings, set_=set_)
-    commit(planned, shards=range(len(planned.plan.shards)))
-    seal_job(planned.store, planned.plan)
+    finish(planned)
     return OpenJob(store=planned.store, plan=planned.plan)

@@ -15,7 +15,8 @@ from workers.errors import RowError
 
 
 def replays(job: OpenJob, replayer: FakeReplayer, *, count: int = 2, seed: int = 0) -> Replays:
-    return replay_samples(job, read_committed(job), count=count, seed=seed, replayer=replayer)
+    committed = read_committed(job)
+    return replay_samples(job, committed, count=count, seed=seed, replayer_of=lambda _: replayer)
 
 
 @pytest.fixture(scope="module")

@@ -44,21 +44,21 @@ def test_an_incomplete_job_passes_with_what_it_has(tmp_path: Path) -> None:
 
 def test_equal_replays_are_told(tmp_path: Path) -> None:
     job = finished_job(tmp_path, rows=prompts(3))
-    verification = verify_job(job, replay=2, replayer=FakeReplayer())
+    verification = verify_job(job, replay=2, replayer_of=lambda revision: FakeReplayer())
     assert verification.passed
     assert verification.summary().endswith("2 samples decoded again without drafts: 0 differ")
 
 
 def test_a_replay_that_differs_fails_the_job(tmp_path: Path) -> None:
     job = finished_job(tmp_path, rows=prompts(1))
-    verification = verify_job(job, replay=1, replayer=FakeReplayer(other_token))
+    verification = verify_job(job, replay=1, replayer_of=lambda revision: FakeReplayer(other_token))
     assert not verification.passed
     assert "token 0 is 115, replayed 9" in verification.lines()[0]
 
 
 def test_fast_numerics_promised_nothing(tmp_path: Path) -> None:
     job = finished_job(tmp_path, rows=prompts(1), set_=["decode.numerics=fast"])
-    verification = verify_job(job, replay=1, replayer=FakeReplayer(other_token))
+    verification = verify_job(job, replay=1, replayer_of=lambda revision: FakeReplayer(other_token))
     assert verification.passed
     assert "1 differ (decode.numerics is fast" in verification.summary()
 
@@ -68,7 +68,7 @@ def test_damage_is_a_finding_and_nothing_is_replayed(tmp_path: Path) -> None:
     path = sorted((tmp_path / "out" / "data").iterdir())[0]
     path.write_bytes(path.read_bytes()[:-1])
     replayer = FakeReplayer()
-    verification = verify_job(job, replay=2, replayer=replayer)
+    verification = verify_job(job, replay=2, replayer_of=lambda revision: replayer)
     assert not verification.passed
     assert replayer.replayed == []
     assert verification.lines()[0].startswith(f"finding: data/{path.name}: ")

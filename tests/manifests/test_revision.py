@@ -58,7 +58,6 @@ def test_two_who_ask_for_the_same_at_different_moments_ask_the_same(sealed_job: 
         ),
         ({"decode": {"stop": ("x",)}}, {"decode.stop": ["x"]}),
         ({"cluster": {"workers": 9, "batch": 3}, "decode": {"draft_budget": 3}}, {}),
-        ({"decode": GREEDY}, {"decode.verifier": "greedy", "decode.draft_budget": 4}),
     ],
 )
 def test_a_revision_carries_exactly_the_settings_that_can_change_an_output(
@@ -80,6 +79,7 @@ def test_a_revision_carries_exactly_the_settings_that_can_change_an_output(
         ({"seed": {"value": 1}}, "seed.value"),
         ({"output": {"uri": "/out/job", "trace": "commits"}}, "output.trace"),
         ({"decode": {"numerics": "fast"}}, "decode.numerics"),
+        ({"decode": {"verifier": "greedy"}}, "decode.verifier"),
         ({"work": "null"}, "work"),
     ],
 )
@@ -90,8 +90,13 @@ def test_a_setting_that_all_rows_have_in_common_is_refused_by_name(
         overrides_between(job_spec(), job_spec(**groups))
 
 
-def lossy(path: str) -> JobSpec:
-    return job_spec(decode=GREEDY, drafter={"path": path})
+def lossy(path: str, **decode: Any) -> JobSpec:
+    return job_spec(decode=GREEDY | decode, drafter={"path": path})
+
+
+def test_drafting_settings_are_carried_where_drafts_can_change_outputs() -> None:
+    changed = lossy("/one", draft_budget=5)
+    assert overrides_between(lossy("/one"), changed) == {"decode.draft_budget": 5}
 
 
 def test_another_drafter_is_refused_where_drafts_can_change_outputs() -> None:

@@ -1,0 +1,31 @@
+"""`spotbatch gc`."""
+
+import click
+
+from jobs.cli.options import job_uri_argument
+
+
+@click.command("gc")
+@job_uri_argument
+@click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
+@click.option(
+    "--superseded",
+    is_flag=True,
+    help="Delete files as well that only earlier seals name; readers of those lose them.",
+)
+def command(uri: str, *, dry_run: bool, superseded: bool) -> None:
+    """Delete data files of a complete job that no seal names, and print their keys.
+
+    Such files are left by attempts that came second or died. Records, seals and every other
+    document stay. It may be run at any time, beside a running job too.
+    """
+    from jobs.reading import open_job
+    from manifests.garbage import delete_all, find_garbage
+
+    job = open_job(uri)
+    keys = find_garbage(job.store, job.plan, superseded=superseded)
+    if not dry_run:
+        delete_all(job.store, keys)
+    for key in keys:
+        click.echo(key)
+    click.echo(f"{len(keys)} files {'would be' if dry_run else 'were'} deleted", err=True)
