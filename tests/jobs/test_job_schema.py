@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
+from pydantic.fields import FieldInfo
 
 from jobs.cli.group import cli
 from jobs.fields import all_fields, group_of
@@ -19,6 +20,11 @@ def test_the_reference_page_is_up_to_date(repository: Path) -> None:
     assert (repository / PAGE).read_text() == reference_page(), stale
 
 
+def kind_of(field: FieldInfo) -> str:
+    assert isinstance(field.json_schema_extra, dict)
+    return str(field.json_schema_extra["kind"])
+
+
 def test_every_setting_has_its_line_with_kind_and_meaning() -> None:
     lines = {
         line.split("|")[1].strip(): line for line in reference_page().splitlines() if "|" in line
@@ -26,7 +32,7 @@ def test_every_setting_has_its_line_with_kind_and_meaning() -> None:
     for name, field in all_fields().items():
         if not group_of(field):
             assert str(field.description).replace("|", "\\|") in lines[f"`{name}`"]
-            assert field.json_schema_extra["kind"] in lines[f"`{name}`"]  # type: ignore[index,call-overload]
+            assert f"| {kind_of(field)} |" in lines[f"`{name}`"]
 
 
 def test_the_command_prints_both() -> None:

@@ -81,7 +81,7 @@ def _dataset(folder: Path, made: list[Row]) -> Source:
     path = folder / "saved"
     path.mkdir()
     half = len(made) // 2
-    names = []
+    names: list[str] = []
     for part in (made[:half], made[half:]):
         names.append(f"data-{len(names):05d}-of-00002.arrow")
         table = pa.Table.from_pylist(part)
