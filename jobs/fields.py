@@ -1,7 +1,7 @@
 """The names of a job file's settings, and the one a mistyped name was meant to be."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -28,6 +28,12 @@ def group_of(field: FieldInfo) -> type[BaseModel] | None:
 def all_fields() -> dict[str, FieldInfo]:
     """Every group and setting by its dotted name."""
     return dict(_walk(JobSpec, ""))
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """A question about the one of `known` that `name` was meant to be, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean `{near[0]}`?)" if near else ""
 
 
 def unknown_key(name: str) -> str:

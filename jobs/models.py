@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.chat_template import check_chat_template
 from manifests.drafting import require_fit
 from manifests.errors import JobFileError
 from manifests.fingerprints import FileIdentity
@@ -35,6 +36,7 @@ def inspect_models(job: JobSpec) -> ModelFiles:
         path, block_length = local.target.path, job.target.block_length
         target_paths = inspect_directory(path, block_length=block_length)
         target = spec_of(path, block_length=block_length)
+        check_chat_template(local)
         drafter_paths, warnings = _inspect_drafter(local, target.block_length)
     except (ValueError, ModelFilesError) as error:
         raise JobFileError(str(error)) from error

@@ -66,6 +66,9 @@ def staged_table(rows: Sequence[StagedRow]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=STAGED_SCHEMA)
 
 
+_json_text = json.JSONEncoder(ensure_ascii=False).encode
+
+
 class RowsDigest:
     """SHA-256 over what is decoded and carried, whatever the form of the input.
 
@@ -81,8 +84,7 @@ class RowsDigest:
         """The next row."""
         messages = row.messages
         if row.prompt is not None:
-            user = [{"role": "user", "content": row.prompt}]
-            messages = json.dumps(user, ensure_ascii=False)
+            messages = f'[{{"role": "user", "content": {_json_text(row.prompt)}}}]'
         values: list[str | float | None] = [row.id, messages, row.error_class, row.carried]
         values += [row.max_tokens, row.temperature, row.seed]
         self._digest.update(json.dumps(values).encode() + b"\n")

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 from jobs.cli.group import cli
 
 SURFACE = {
+    "schema": {"--markdown"},
     "validate": {"JOB.yaml", "--set"},
     "plan": {"JOB.yaml", "--set", "--write"},
     "run": {"JOB", "--set"},

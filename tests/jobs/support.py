@@ -23,7 +23,7 @@ from workers.errors import RowError
 from workers.gate import Gate
 from workers.samples import CommitTrace, FinishReason, OutputSample
 from workers.stream import SampleStream
-from workers.work import SampleKeys, raise_staged_error
+from workers.work import SampleKeys, Work, raise_staged_error
 
 BLOCK_LENGTH = 4
 TARGET_CONFIG = {
@@ -42,6 +42,7 @@ def write_target(folder: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(TARGET_CONFIG))
     (folder / "tokenizer.json").write_text("{}")
+    (folder / "chat_template.jinja").write_text("{{ messages }}{{ enable_thinking }}")
     (folder / "model.safetensors").write_bytes(b"weights")
     return folder
 
@@ -202,12 +203,18 @@ class FakeReplayer:
         return self.change((tokens, finish_reason, trace))
 
 
-def commit(planned: PlannedJob | OpenJob, *, shards: Sequence[int], worker: str = "w0") -> None:
-    """Decode and commit some shards of what the job has open."""
+def commit(
+    planned: PlannedJob | OpenJob,
+    *,
+    shards: Sequence[int],
+    worker: str = "w0",
+    work: Work | None = None,
+) -> None:
+    """Decode and commit some shards of what the job has open; without `work`, by echoing."""
     revision = open_revision(planned.store, planned.plan)
     assert revision is not None
     plan = planned.plan.model_copy(update={"job": revision.job(planned.plan.job)})
-    stream = SampleStream(FakeWork(plan), gate=Gate(None), clock=lambda: 0.0)
+    stream = SampleStream(work or FakeWork(plan), gate=Gate(None), clock=lambda: 0.0)
     runner = AttemptRunner(
         planned.store,
         plan=planned.plan,

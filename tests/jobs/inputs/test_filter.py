@@ -10,7 +10,7 @@ from jobs.inputs.filter import parse_filter
 from manifests.errors import InputError, JobFileError
 from tests.jobs.inputs.support import rows_over
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"k": "a", "prompt": "short", "lang": "en", "score": 0.5, "n": 1},
     {"k": "b", "prompt": "rather long", "lang": "De", "score": 2, "n": 2},
     {"k": "c", "prompt": "x", "lang": None, "score": None, "n": 3},

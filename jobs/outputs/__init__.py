@@ -1,0 +1,1 @@
+"""Committed rows in other forms."""
