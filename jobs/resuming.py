@@ -1,8 +1,9 @@
 """What `run` and `submit` are given: a job file, or the place of a job that is planned."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from jobs.errors import JobError
 from jobs.job_file import job_from_values, load_job
@@ -14,15 +15,20 @@ from manifests.job import JobSpec
 from manifests.keys import plan_key
 
 
-def planned_and_job(reference: str, overrides: Sequence[str] = ()) -> tuple[PlannedJob, JobSpec]:
+def planned_and_job(
+    reference: str,
+    overrides: Sequence[str] = (),
+    *,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[PlannedJob, JobSpec]:
     """The planned job that `reference` names, and the job as this run has it.
 
     A job file is planned unless it is already. A job's directory or URI needs neither the file nor
     the input any more: the plan has everything, and `overrides` may change what is operational.
     """
     if is_job_uri(reference):
-        return resume_job(reference, overrides)
-    job = load_job(Path(reference), overrides)
+        return resume_job(reference, overrides, environment=environment)
+    job = load_job(Path(reference), overrides, environment=environment)
     return plan_job(job), job
 
 
@@ -31,12 +37,18 @@ def is_job_uri(reference: str) -> bool:
     return "://" in reference or (Path(reference).expanduser() / plan_key()).is_file()
 
 
-def resume_job(uri: str, overrides: Sequence[str] = ()) -> tuple[PlannedJob, JobSpec]:
+def resume_job(
+    uri: str,
+    overrides: Sequence[str] = (),
+    *,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[PlannedJob, JobSpec]:
     """A planned job with this run's overrides; `FingerprintError` if they change its output."""
     stored = open_job(uri)
     plan = stored.plan
     values = json.loads(plan.job.model_dump_json(exclude_defaults=True))
-    job = job_from_values(values, overrides, source=f"the plan in {uri}")
+    source = f"the plan in {uri}"
+    job = job_from_values(values, overrides, source=source, environment=environment)
     if job.output.uri != plan.job.output.uri:
         raise JobError(f"{uri} is where this job's output is; leave output.uri as it is")
     planned = planned_again(stored, job)

@@ -1,8 +1,12 @@
 """Running a planned job and judging how it ended."""
 
+import time
+from collections.abc import Callable
+
 from jobs.driver import RunResult, run_job
 from jobs.planning import PlannedJob
-from jobs.progress import ProgressSink
+from jobs.progress import NoProgress, ProgressSink
+from jobs.run_limits import LimitedProgress, drain_this_process, limits_of
 from jobs.stats import JobStats
 from manifests.job import JobSpec
 
@@ -11,12 +15,27 @@ JUDGED_FROM_SAMPLES = 200
 """Fewer samples than this fail as a whole only if none of them is good."""
 
 
-def run_planned(planned: PlannedJob, job: JobSpec, *, progress: ProgressSink) -> RunResult:
+def run_planned(
+    planned: PlannedJob,
+    job: JobSpec,
+    *,
+    progress: ProgressSink | None = None,
+    time_s: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> RunResult:
     """Run `planned` with the operational settings of `job`; starts Ray unless it is complete.
 
-    Call it from the main thread: signals ask for a drain while it runs.
+    After ``time_s`` seconds, or `cluster.max_gpu_hours`, the run drains. Call it from the main
+    thread: signals ask for a drain while it runs.
     """
-    return run_job(planned.store, planned.plan, job, progress, drafter_files=planned.drafter_files)
+    limited = LimitedProgress(
+        inner=progress or NoProgress(),
+        limits=limits_of(job, time_s=time_s),
+        began=clock(),
+        clock=clock,
+        drain=drain_this_process,
+    )
+    return run_job(planned.store, planned.plan, job, limited, drafter_files=planned.drafter_files)
 
 
 def failed_too_often(stats: JobStats) -> bool:

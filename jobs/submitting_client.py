@@ -17,6 +17,8 @@ from jobs.submitting import ENDED
 
 _ADDRESS_VARIABLE = "RAY_API_SERVER_ADDRESS"
 _POLL_S = 1.0
+_SUBMIT_TRIES = 10
+_SUBMIT_PAUSE_S = 3.0
 EXIT_OF_STATUS = {"SUCCEEDED": 0, "FAILED": 1, "STOPPED": 130}
 
 
@@ -38,17 +40,25 @@ class RayJobServer:
         return {d.submission_id: str(d.status.value) for d in details if d.submission_id}
 
     def submit(self, submission: str, *, entrypoint: str, metadata: Mapping[str, str]) -> bool:
-        """Start a driver; False if the id is taken."""
+        """Start a driver; False if the id is taken.
+
+        Asked again for a while, since a cluster that has just started takes no jobs yet; the id
+        sees to it that one driver is started at most.
+        """
         with _worded(self.address):
-            try:
-                self._client.submit_job(
-                    entrypoint=entrypoint, submission_id=submission, metadata=dict(metadata)
-                )
-            except RuntimeError:  # the same type for all trouble; only a look tells
-                if submission not in self.statuses():
-                    raise
-                return False
-        return True
+            for tries_left in reversed(range(_SUBMIT_TRIES)):
+                try:
+                    self._client.submit_job(
+                        entrypoint=entrypoint, submission_id=submission, metadata=dict(metadata)
+                    )
+                    return True
+                except RuntimeError:  # the same type for all trouble; only a look tells
+                    if submission in self.statuses():
+                        return False
+                    if not tries_left:
+                        raise
+                time.sleep(_SUBMIT_PAUSE_S)
+        raise AssertionError("the last try returns or raises")
 
     def log(self, submission: str) -> str:
         """What the driver has printed so far."""

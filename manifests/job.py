@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from manifests.drafting import Method, RuleName, Verifier, require_chain, require_fit, require_path
+from manifests.job_finish import OnFinish
 from manifests.job_input import Input, Prompt, require_prompt_source
 from manifests.settings import Group, Positive, drafting, operational, semantic
 
@@ -199,6 +200,11 @@ class Cluster(Group):
     # Sequences of a forward share what may be drafted in it.
     batch: Positive = drafting(8, "sequences decoded together by one worker")
     threads: Positive = operational(1, "CPU threads per worker")
+    max_gpu_hours: Annotated[float, Field(gt=0.0)] | None = operational(
+        None,
+        "GPU hours after which a run drains, to be continued by another; a worker without a GPU "
+        "counts as one",
+    )
 
 
 class Storage(Group):
@@ -288,6 +294,7 @@ class JobSpec(Group):
     storage: Storage = Storage()
     retry: Retry = Retry()
     stats: Stats = Stats()
+    on_finish: OnFinish = OnFinish()
 
     @property
     def drafts(self) -> bool:

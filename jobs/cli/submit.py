@@ -44,7 +44,7 @@ def command(
     from jobs.submitting_client import connect
     from manifests.protocol import read_seal
 
-    planned, job = planned_and_job(reference, overrides)
+    planned, job = planned_and_job(reference, overrides, environment=os.environ)
     warn(planned.warnings)
     job_id = planned.plan.job_id
     if read_seal(planned.store) is not None:

@@ -131,7 +131,7 @@ def test_validate_counts_rows_and_warns(tmp_path: Path) -> None:
         result.stdout
     )
     assert "warning: drafter.path" in result.stderr
-    assert "first error row: line 4: column `prompt` is null" in result.stderr
+    assert "first error row: prompts.jsonl, line 4: column `prompt` is null" in result.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -1,5 +1,7 @@
 """`spotbatch run` around the driver: what it prints, and its exit codes."""
 
+import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,15 +9,17 @@ from typing import Any
 import pytest
 
 from jobs.driver import RunResult
+from jobs.driver.errors import DriverError
 from jobs.driver.result import Outcome
 from jobs.progress import ProgressSink
 from jobs.reading import OpenJob
+from manifests.fingerprints import FileIdentity
 from manifests.job import JobSpec
 from manifests.plan import Plan
 from manifests.protocol import read_records, read_seal, seal_job
 from manifests.store import Store
 from tests.cli.support import complaint, spotbatch
-from tests.jobs.support import commit, prompts, write_drafter, write_job
+from tests.jobs.support import FakeWork, commit, prompts, write_drafter, write_job
 
 
 class FakeDriver:
@@ -27,7 +31,15 @@ class FakeDriver:
         self.jobs: list[JobSpec] = []
         self.num_decoded = 0
 
-    def __call__(self, store: Store, plan: Plan, job: JobSpec, progress: ProgressSink) -> RunResult:
+    def __call__(
+        self,
+        store: Store,
+        plan: Plan,
+        job: JobSpec,
+        progress: ProgressSink,
+        *,
+        drafter_files: Sequence[FileIdentity],
+    ) -> RunResult:
         self.jobs.append(job)
         if read_seal(store) is not None:
             return RunResult(outcome="complete", num_committed=len(plan.shards))
@@ -39,7 +51,12 @@ class FakeDriver:
         if self.outcome == "sealed":
             seal_job(store, plan)
         given_up = {1: "it failed three times"} if self.outcome == "failed" else {}
-        return RunResult(outcome=self.outcome, num_committed=len(todo), given_up=given_up)
+        return RunResult(
+            outcome=self.outcome,
+            num_shards=len(plan.shards),
+            num_committed=len(todo),
+            given_up=given_up,
+        )
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> FakeDriver:
@@ -177,7 +194,7 @@ def other_format(folder: Path) -> None:
     [
         (remove_input, "prompts.jsonl: there is no such file"),
         (empty_input, "prompts.jsonl: the file is empty"),
-        (other_column, "line 1: the row has no column `prompt`; it has id, question"),
+        (other_column, "no row has a column `prompt`; it has id, question"),
         (unknown_key, "unknown key `decode.max_token`; did you mean `decode.max_tokens`?"),
         (remove_weights, "model.safetensors is missing"),
         (other_format, "is not a drafter of this format"),
@@ -196,8 +213,98 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
 def test_an_interrupt_before_the_driver_takes_over_exits_with_130(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*arguments: object) -> None:
+    def interrupt(*arguments: object, **named: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("jobs.running.run_job", interrupt)
     assert spotbatch("run", write_job(tmp_path, rows=prompts(2))).exit_code == 130
+
+
+def test_a_preview_prints_samples_and_what_to_expect_and_writes_nothing(
+    tmp_path: Path, driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.rehearsing.open_work", lambda plan, job: FakeWork(plan))
+    result = spotbatch("run", write_job(tmp_path, rows=prompts(9)), "--preview", "2")
+    assert result.exit_code == 0
+    assert [line for line in result.stdout.splitlines() if line.startswith("--- ")] == [
+        *("--- r0", "--- r1")
+    ]
+    assert "echo: say 1" in result.stdout
+    assert "expected time" in result.stdout
+    assert driver.jobs == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_preview_of_a_planned_job_is_refused(tmp_path: Path, driver: FakeDriver) -> None:
+    spotbatch("run", write_job(tmp_path, rows=prompts(2)))
+    assert spotbatch("run", tmp_path / "out", "--preview", "2").exit_code == 2
+
+
+def test_a_planned_job_is_run_from_its_place(tmp_path: Path, driver: FakeDriver) -> None:
+    job = write_job(tmp_path, rows=prompts(3))
+    assert spotbatch("plan", job, "--write").exit_code == 0
+    job.unlink()
+    result = spotbatch("run", tmp_path / "out", "--set", "cluster.workers=3")
+    assert result.exit_code == 0
+    assert driver.jobs[0].cluster.workers == 3
+
+
+def test_a_time_span_is_read_before_anything_is_done(tmp_path: Path, driver: FakeDriver) -> None:
+    job = write_job(tmp_path, rows=prompts(2))
+    assert "write it as in 3h50m" in complaint(spotbatch("run", job, "--stop-after", "soon"))
+    assert not (tmp_path / "out").exists()
+    assert spotbatch("run", job, "--stop-after", "3h50m").exit_code == 0
+
+
+def told(folder: Path) -> list[str]:
+    """A setting that leaves a note, and where that is."""
+    code = (
+        "import os, sys; open(sys.argv[1], 'a').write("
+        "os.environ['SPOTBATCH_OUTCOME'] + ' ' + os.environ['SPOTBATCH_EXIT_CODE'])"
+    )
+    command = [sys.executable, "-c", code, str(folder / "note")]
+    return ["--set", f"on_finish.command={json.dumps(command)}"]
+
+
+def test_whom_the_job_names_is_told_and_trouble_there_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, outcome="drained", shards=[0])
+    job = write_job(tmp_path, rows=prompts(3))
+    assert spotbatch("run", job, *told(tmp_path)).exit_code == 3
+    assert (tmp_path / "note").read_text() == "drained 3"
+    install(monkeypatch)
+    result = spotbatch("run", job, "--set", "on_finish.command=[/nonexistent]")
+    assert result.exit_code == 0
+    assert "on_finish.command cannot be started" in result.stderr
+
+
+def test_an_end_by_an_error_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object, **named: object) -> None:
+        raise DriverError("no cluster here")
+
+    monkeypatch.setattr("jobs.running.run_job", fail)
+    job = write_job(tmp_path, rows=prompts(3))
+    assert "no cluster here" in complaint(spotbatch("run", job, *told(tmp_path)))
+    assert (tmp_path / "note").read_text() == "error 2"
+
+
+def test_a_plan_says_what_to_expect_from_rows_decoded_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.rehearsing.open_work", lambda plan, job: FakeWork(plan))
+    job = write_job(tmp_path, rows=prompts(8))
+    plan = json.loads(spotbatch("plan", job, "--measure", "2", "--json").stdout)
+    assert (plan["samples"], plan["expected"]["tokens"]) == (8, 40)
+    assert plan["first_row"] == {"id": "r0", "prompt": "say 0"}
+    assert json.loads(spotbatch("plan", job, "--json").stdout)["expected"] is None
+
+
+def test_a_begun_jobs_own_shards_say_what_to_expect(tmp_path: Path, driver: FakeDriver) -> None:
+    driver.shards, driver.outcome = [0], "drained"
+    job = write_job(tmp_path, rows=prompts(8))
+    spotbatch("run", job)
+    plan = json.loads(spotbatch("plan", job, "--write", "--json").stdout)
+    assert (plan["created"], plan["shards"]) == (False, 4)
+    lines = spotbatch("plan", job, "--write").stdout
+    assert "was planned already" in lines

@@ -9,8 +9,8 @@ from jobs.cli.group import cli
 SURFACE = {
     "schema": {"--markdown"},
     "validate": {"JOB.yaml", "--set"},
-    "plan": {"JOB.yaml", "--set", "--write"},
-    "run": {"JOB", "--set"},
+    "plan": {"JOB.yaml", "--set", "--write", "--measure", "--json"},
+    "run": {"JOB", "--set", "--preview", "--stop-after"},
     "submit": {"JOB", "--set", "--address", "--wait", "--dry-run"},
     "status": {"JOB_URI", "--json", "--watch", "--interval", "--missing"},
     "list": {"ROOT", "--json"},
@@ -19,6 +19,7 @@ SURFACE = {
         *("JOB_URI", "--json", "--number", "--errors", "--finish-reason", "--id", "--shards"),
     },
     "stats": {"JOB_URI", "--json", "--scorer", "--no-score"},
+    "report": {"JOB_URI", "--out", "--scorer", "--no-score"},
     "verify": {"JOB_URI", "--json", "--replay", "--seed"},
     "retry": {"JOB_URI", "--failed", "--shards", "--errors", "--finish-reason", "--set"},
     "gc": {"JOB_URI", "--dry-run", "--superseded"},
