@@ -12,8 +12,7 @@ from manifests.staged import StagedRow
 from spot.drafters.checkpoint import read_config
 from spot.drafters.spiffy_graph import read_graph
 from spot.numerics import set_threads
-from spot.targets.registry import load_target
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from workers.samples import SampleRequest
 from workers.tokenization import Tokenization
 
@@ -44,7 +43,7 @@ class Workload:
 class Loaded(NamedTuple):
     """What a process needs to decode."""
 
-    target: SdarTarget
+    target: PagedTarget
     requests: list[SampleRequest]
 
 
@@ -52,7 +51,7 @@ class Loaded(NamedTuple):
 def load(workload: Workload) -> Loaded:
     """Load once per process; threads are set first, since they belong to the numerics."""
     set_threads(THREADS)
-    target = load_target(workload.target)
+    target = PagedTarget.load(workload.target)
     chosen = islice(problems("held_out", seed=SEED), workload.num_prompts)
     rows = [StagedRow(row=i, id=str(i), prompt=p.prompt) for i, p in enumerate(chosen)]
     requests = [request_of(row, target, max_tokens=workload.max_tokens) for row in rows]
@@ -60,7 +59,7 @@ def load(workload: Workload) -> Loaded:
 
 
 def request_of(
-    row: StagedRow, target: SdarTarget, *, max_tokens: int = MAX_TOKENS
+    row: StagedRow, target: PagedTarget, *, max_tokens: int = MAX_TOKENS
 ) -> SampleRequest:
     """What the engine is asked for a row."""
     tokenization = Tokenization(

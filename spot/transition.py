@@ -47,8 +47,10 @@ class Rule:
 
 
 def ban(logits: Tensor, banned: Tensor) -> Tensor:
-    """Set banned ids (bool [V]) to -inf, before any softmax; returns fp32 [R, V]."""
-    return logits.float() + torch.zeros(len(banned)).masked_fill(banned, -torch.inf)
+    """Set banned ids (bool [V]) to -inf, before any softmax; returns [R, V], fp32 or wider."""
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    nothing = torch.zeros(len(banned), dtype=wide, device=logits.device)
+    return logits.to(wide) + nothing.masked_fill(banned, -torch.inf)
 
 
 def confidence(logits: Tensor) -> tuple[Tensor, Tensor]:

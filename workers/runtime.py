@@ -9,8 +9,7 @@ from spot.drafters.base import Drafter
 from spot.drafters.registry import make_drafter
 from spot.limits import Limits
 from spot.numerics import set_threads
-from spot.targets.registry import load_target
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from spot.transition import Rule
 from workers.budget import AutoBudget, BudgetPolicy, FixedBudget
 from workers.divergence import ReplayingEngine, draft_free
@@ -57,7 +56,7 @@ class Runtime:
         self,
         *,
         job: JobSpec,
-        target: SdarTarget,
+        target: PagedTarget,
         drafter: Drafter | None,
         tokenization: Tokenization,
         engine: AnyEngine,
@@ -83,10 +82,10 @@ class Runtime:
         return text, result.token_ids[:num_tokens], "stop"
 
 
-def load_parts(job: JobSpec) -> tuple[SdarTarget, Tokenization]:
+def load_parts(job: JobSpec) -> tuple[PagedTarget, Tokenization]:
     """Target and tokenization; threads are set first, since they belong to the numerics."""
     set_threads(job.cluster.threads)
-    target = load_target(
+    target = PagedTarget.load(
         job.target.path, block_length=job.target.block_length, numerics=job.decode.numerics
     )
     if job.decode.numerics == "invariant":
@@ -115,7 +114,7 @@ def load_runtime(job: JobSpec, *, observer: Observer | None = None) -> Runtime:
     )
 
 
-def _measured(engine: Engine, job: JobSpec, target: SdarTarget) -> AnyEngine:
+def _measured(engine: Engine, job: JobSpec, target: PagedTarget) -> AnyEngine:
     """The engine; where nothing is promised about company, one that measures what it does."""
     share = job.stats.replay_share
     if job.decode.numerics == "invariant" or job.work != "generate" or share == 0.0:
@@ -126,7 +125,7 @@ def _measured(engine: Engine, job: JobSpec, target: SdarTarget) -> AnyEngine:
     )
 
 
-def sample_limits(job: JobSpec, target: SdarTarget) -> Callable[[SampleRequest], Limits]:
+def sample_limits(job: JobSpec, target: PagedTarget) -> Callable[[SampleRequest], Limits]:
     """Where each sample of a job ends."""
 
     def limits(request: SampleRequest) -> Limits:
@@ -160,7 +159,7 @@ def drafter_of(job: JobSpec, *, mask_id: int) -> Drafter:
 
 def make_engine(
     job: JobSpec,
-    target: SdarTarget,
+    target: PagedTarget,
     *,
     drafter: Drafter | None,
     budget: BudgetPolicy,
@@ -187,7 +186,7 @@ def make_engine(
     )
 
 
-def _num_pages(job: JobSpec, target: SdarTarget) -> int:
+def _num_pages(job: JobSpec, target: PagedTarget) -> int:
     """Room for a full batch of longest samples, and for shared prefixes beside it."""
     one = target.new_pages(1)
     page_bytes = sum(2 * k.numel() * k.element_size() for k in one.keys)
@@ -196,7 +195,7 @@ def _num_pages(job: JobSpec, target: SdarTarget) -> int:
     return max(longest, job.cluster.batch * typical) + CACHE_BYTES // page_bytes
 
 
-def _budget(job: JobSpec, target: SdarTarget, drafter: Drafter | None) -> BudgetPolicy:
+def _budget(job: JobSpec, target: PagedTarget, drafter: Drafter | None) -> BudgetPolicy:
     if job.decode.draft_budget != "auto":
         return FixedBudget(job.decode.draft_budget)
     if drafter is None:

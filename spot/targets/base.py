@@ -1,10 +1,14 @@
 """The contract of a target: blocks with page tables go in, hidden states and logits come out.
 
-Legend: U units, L block length, E hidden size, R rows, V vocabulary rows.
+A target whose attention looks both ways has no exact pages: its whole canvas is evaluated when a
+block opens, and states of the block are evaluated against what that forward left.
+
+Legend: U units, S states, L block length, E hidden size, R rows, V vocabulary rows, K key heads,
+D head size, T positions that are frozen.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -82,9 +86,80 @@ def evaluate(target: Target, units: list[Unit], pages: KVPages, *, num_states: i
     Logits and row statistics are computed at masked positions only.
     """
     hidden = target.hidden(units, pages)[:num_states]
-    states = np.stack([u.state for u in units[:num_states]])
-    masked = torch.from_numpy(states == target.spec.mask_id).to(hidden.device)
+    return conditionals_of(target, hidden, np.stack([u.state for u in units[:num_states]]))
+
+
+class Head(Protocol):
+    """What turns hidden states into conditionals, whatever computed them."""
+
+    spec: TargetSpec
+    banned: Tensor
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Hidden rows [R, E] to logits [R, V]; a row does not depend on the others."""
+
+
+def conditionals_of(head: Head, hidden: Tensor, states: State) -> Conditionals:
+    """Conditionals at the masked positions of evaluated states.
+
+    Args:
+        head: the target.
+        hidden: [S, L, E], row l predicting position l.
+        states: int64 [S, L].
+    """
+    masked = torch.from_numpy(states == head.spec.mask_id).to(hidden.device)
     row_of = (masked.flatten().cumsum(0).view_as(masked) - 1).masked_fill(~masked, -1)
-    logits = ban(target.logits(hidden[masked]), target.banned)
+    logits = ban(head.logits(hidden[masked]), head.banned)
     conf, token = confidence(logits)
     return Conditionals(row_of, logits, conf, token)
+
+
+CacheContext = Literal["prefix", "prefix+suffix"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Opened:
+    """What the forward over a whole canvas leaves when a block opens.
+
+    ``hidden`` [L, E] predicts the block's positions in the state that the canvas had. ``keys`` and
+    ``values`` are those of the frozen positions, rotated, per layer [K, T, D]. ``before`` [E] is
+    the row that predicts the block's first position where logits are shifted and the block is not
+    the canvas's first; it is frozen like the keys and values.
+    """
+
+    start: int
+    hidden: Tensor
+    keys: tuple[Tensor, ...]
+    values: tuple[Tensor, ...]
+    before: Tensor | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanvasUnit:
+    """One state of an open block, int64 [L]; it sees what was frozen, and itself."""
+
+    state: State
+    opened: Opened
+
+
+class CanvasTarget(Protocol):
+    """A diffusion language model whose attention looks both ways.
+
+    Rows of hidden states are aligned: row l predicts position l of the block. Where a family's
+    logits are shifted, the target shifts them, across the block's boundary too.
+    """
+
+    spec: TargetSpec
+    banned: Tensor
+
+    def open(self, canvas: State, *, start: int, context: CacheContext) -> Opened:
+        """One forward over a canvas, int64 [N], for the block that begins at ``start``.
+
+        ``prefix`` freezes the positions before the block, ``prefix+suffix`` those behind it too.
+        """
+
+    def hidden(self, units: list[CanvasUnit]) -> Tensor:
+        """Final hidden states [U, L, E]; a unit's do not depend on the other units."""
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Hidden rows [R, E] to logits [R, V]; a row does not depend on the others."""

@@ -1,28 +1,17 @@
 """What a model directory says about itself, read without torch.
 
-The registry supplies a family's values; the checkpoint may only confirm them. Dispatch is on
-``architectures``: `model_type` values are shared by different architectures.
+A family's values come from the registry and the directory may only confirm them: the first
+contradiction is an error that names both sides.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-CONFIG = "config.json"
-INDEX = "model.safetensors.index.json"
-SINGLE = "model.safetensors"
-SDAR = "SDARForCausalLM"
-
-# SDAR's published checkpoints: vocabulary rows and the values that go with them.
-SDAR_VOCAB_ROWS = 151936
-SDAR_MASK_ID = 151669
-SDAR_STOP_IDS = (151645, 151643)
-SDAR_PAD_ID = 151643
-
-
-class TargetError(ValueError):
-    """A model directory cannot be used; the message names the file and the remedy."""
+from spot.targets.claims import Claims, confirm
+from spot.targets.families import family_of
+from spot.targets.family import Attention, Grid, TargetError
+from spot.targets.files import CONFIG, MERGES, SIDE_FILES, TOKENIZER, read_json, weight_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,35 +25,14 @@ class TargetSpec:
     pad_id: int
     vocab_rows: int
     max_positions: int
+    grid: Grid = "sequence"
+    attention: Attention = "block-causal"
+    shifted: bool = False
 
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise TargetError(f"{path} is missing: give a complete model directory") from None
-    except ValueError as error:
-        raise TargetError(f"{path} is not JSON ({error}): download it again") from None
-    if not isinstance(value, dict):
-        raise TargetError(f"{path} does not hold a JSON object: download it again")
-    return value
-
-
-def weight_files(directory: Path) -> list[Path]:
-    """The safetensors files of a model directory, in order."""
-    if (directory / INDEX).is_file():
-        names = sorted(set(read_json(directory / INDEX).get("weight_map", {}).values()))
-        files = [directory / name for name in names]
-    else:
-        files = [directory / SINGLE]
-    for file in files:
-        if not file.is_file():
-            raise TargetError(
-                f"{file} is missing: target.path must hold safetensors weights "
-                "(other formats are never loaded)"
-            )
-    return files
+    @property
+    def exact_prefix(self) -> bool:
+        """Whether keys and values of finished blocks are exact, so that they can be kept."""
+        return self.attention == "block-causal"
 
 
 def inspect_directory(path: str | Path, *, block_length: int | None = None) -> list[Path]:
@@ -78,11 +46,19 @@ def inspect_directory(path: str | Path, *, block_length: int | None = None) -> l
     if not directory.is_dir():
         raise TargetError(f"target.path {directory} is not a directory: give a model directory")
     spec_of(directory, block_length=block_length)
-    if not (directory / "tokenizer.json").is_file():
-        raise TargetError(f"{directory / 'tokenizer.json'} is missing: save the tokenizer there")
-    side = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
-    extra = [directory / n for n in (*side, "chat_template.jinja") if (directory / n).is_file()]
-    return extra + weight_files(directory)
+    in_parts = all((directory / name).is_file() for name in MERGES)
+    if not (directory / TOKENIZER).is_file() and not in_parts:
+        raise TargetError(
+            f"{directory / TOKENIZER} is missing, and so is {' or '.join(MERGES)}: save the "
+            "tokenizer there"
+        )
+    side = [directory / name for name in SIDE_FILES if (directory / name).is_file()]
+    return side + weight_files(directory)
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """The directory's configuration."""
+    return read_json(directory / CONFIG)
 
 
 def spec_of(path: str | Path, *, block_length: int | None = None) -> TargetSpec:
@@ -91,64 +67,26 @@ def spec_of(path: str | Path, *, block_length: int | None = None) -> TargetSpec:
     Args:
         path: the model directory.
         block_length: ``target.block_length`` of the job, for checkpoints that do not say.
+
+    Raises:
+        TargetError: the directory contradicts the registry or the job, or says too little.
     """
     directory = Path(path)
-    config = read_json(directory / CONFIG)
-    if config.get("architectures") != [SDAR]:
-        raise TargetError(
-            f"{directory / CONFIG} names architectures {config.get('architectures')}: "
-            f"this version supports {SDAR}"
-        )
-    known = config.get("vocab_size") == SDAR_VOCAB_ROWS
+    config = read_config(directory)
+    family = family_of(config, path=directory / CONFIG)
+    for name, value in family.expected.items():
+        confirm(directory / CONFIG, config, name, value, of=family)
+    said = Claims(directory, config, family)
+    names = family.native.settings
     return TargetSpec(
-        family="sdar",
-        block_length=_block_length(directory, config, asked=block_length),
-        mask_id=_mask_id(directory, config, known=known),
-        stop_ids=SDAR_STOP_IDS if known else _stop_ids(directory, config),
-        pad_id=SDAR_PAD_ID if known else _integer(directory, config, "pad_token_id"),
-        vocab_rows=_integer(directory, config, "vocab_size"),
-        max_positions=_integer(directory, config, "max_position_embeddings"),
+        family=family.name,
+        block_length=said.block_length(asked=block_length),
+        mask_id=said.mask_id(),
+        stop_ids=said.stop_ids(),
+        pad_id=said.pad_id(),
+        vocab_rows=said.integer(names["vocab_size"]),
+        max_positions=said.integer(names["max_position_embeddings"]),
+        grid=family.grid,
+        attention=family.attention,
+        shifted=family.shifted,
     )
-
-
-def _integer(directory: Path, config: dict[str, Any], name: str) -> int:
-    value = config.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TargetError(f"{directory / CONFIG} has no whole number {name}: add it")
-    return value
-
-
-def _block_length(directory: Path, config: dict[str, Any], *, asked: int | None) -> int:
-    said = config.get("block_size")
-    if said is None and asked is None:
-        raise TargetError(
-            f"{directory / CONFIG} does not say its block length: set target.block_length "
-            "(it is part of the checkpoint's name, as in -b32)"
-        )
-    if said is not None and asked is not None and said != asked:
-        raise TargetError(
-            f"target.block_length is {asked} but {directory / CONFIG} says block_size {said}: "
-            "remove the setting"
-        )
-    return asked or _integer(directory, config, "block_size")
-
-
-def _mask_id(directory: Path, config: dict[str, Any], *, known: bool) -> int:
-    if not known:
-        return _integer(directory, config, "mask_token_id")
-    said = config.get("mask_token_id", SDAR_MASK_ID)
-    if said != SDAR_MASK_ID:
-        raise TargetError(
-            f"{directory / CONFIG} says mask_token_id {said} but SDAR's is {SDAR_MASK_ID}: "
-            "correct the file"
-        )
-    return SDAR_MASK_ID
-
-
-def _stop_ids(directory: Path, config: dict[str, Any]) -> tuple[int, ...]:
-    path = directory / "generation_config.json"
-    said = (read_json(path) if path.is_file() else config).get("eos_token_id")
-    ids = tuple(said) if isinstance(said, list) else (said,)
-    if not ids or not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
-        raise TargetError(f"{path} has no eos_token_id: add the stop ids")
-    return ids

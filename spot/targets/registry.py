@@ -1,16 +1,14 @@
-"""From a model directory to a loaded target."""
+"""From a model directory to a target."""
 
 from pathlib import Path
+from typing import Unpack
 
-from spot.targets.checkpoint import spec_of
-from spot.targets.sdar import SdarTarget
+from spot.targets.canvas import NativeCanvasTarget
+from spot.targets.loading import Options, load
+from spot.targets.paged import PagedTarget
 
-FAMILIES = {"sdar": SdarTarget}
 
-
-def load_target(
-    path: str | Path, *, block_length: int | None = None, numerics: str = "invariant"
-) -> SdarTarget:
-    """Load a target through its family's adapter."""
-    family = spec_of(path, block_length=block_length).family
-    return FAMILIES[family](path, block_length=block_length, numerics=numerics)
+def load_target(path: str | Path, **options: Unpack[Options]) -> PagedTarget | NativeCanvasTarget:
+    """Load a target of any family; arguments and errors are those of ``loading.load``."""
+    loaded = load(path, **options)
+    return PagedTarget(loaded) if loaded.spec.exact_prefix else NativeCanvasTarget(loaded)

@@ -22,7 +22,7 @@ import importlib.abc, importlib.machinery, sys
 
 class Tighten(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name != "spot.targets.sdar":
+        if name != "spot.targets.paged":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         load = spec.loader.exec_module
@@ -30,14 +30,14 @@ class Tighten(importlib.abc.MetaPathFinder):
         def exec_module(module):
             load(module)
             import torch
-            hidden = module.SdarTarget.hidden
+            hidden = module.PagedTarget.hidden
 
             def tight(self, units, pages):
                 if len(units) > {ROOM}:
                     raise torch.OutOfMemoryError("no room on purpose")
                 return hidden(self, units, pages)
 
-            module.SdarTarget.hidden = tight
+            module.PagedTarget.hidden = tight
 
         spec.loader.exec_module = exec_module
         return spec

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from tests.twins import write_sdar_twin
 
 
@@ -16,7 +16,7 @@ def twin_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def twin(twin_path: Path) -> SdarTarget:
+def twin(twin_path: Path) -> PagedTarget:
     """The loaded target, on one thread."""
     torch.set_num_threads(1)
-    return SdarTarget(twin_path)
+    return PagedTarget.load(twin_path)

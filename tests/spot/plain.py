@@ -6,10 +6,10 @@ Written from the family's description, for comparison only.
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from spot.noise import gumbel_rows
-from spot.targets.sdar import read_weights
 from tests.twins import MASK_ID, PAD_ID, STOP_ID, VOCAB_ROWS
 
 
@@ -20,7 +20,7 @@ class PlainDecoder:
         config = Qwen3Config.from_json_file(directory / "config.json")
         config._attn_implementation = "sdpa"
         self._model = Qwen3ForCausalLM(config).eval()
-        self._model.load_state_dict(read_weights(directory))
+        self._model.load_state_dict(load_file(directory / "model.safetensors"))
         self._length = block_length
 
     @torch.no_grad()

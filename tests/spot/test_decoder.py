@@ -13,7 +13,7 @@ from spot.drafters.checkpoint import OrderModelShape
 from spot.drafters.order_model import OrderModel
 from spot.drafters.spot import SpotDrafter
 from spot.limits import Limits
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from spot.trajectory import Decoded
 from spot.transition import Rule
 from tests.spot.hostile import Hostile
@@ -44,7 +44,7 @@ def plain(twin_path: Path) -> PlainDecoder:
 @pytest.mark.parametrize("num_prompt", [1, L - 1, L, L + 1, 2 * L - 1, 2 * L, 5 * L + 3])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_draft_free_decoding_equals_the_plain_decoder(
-    twin: SdarTarget, plain: PlainDecoder, num_prompt: int, temperature: float
+    twin: PagedTarget, plain: PlainDecoder, num_prompt: int, temperature: float
 ) -> None:
     sample = _sample(num_prompt)
     decoded = ReferenceDecoder(twin, rule=Rule(temperature=temperature)).decode(sample)
@@ -55,7 +55,7 @@ def test_draft_free_decoding_equals_the_plain_decoder(
     assert list(decoded.token_ids) == ids
 
 
-def test_draft_free_decoding_costs_one_forward_per_commit(twin: SdarTarget) -> None:
+def test_draft_free_decoding_costs_one_forward_per_commit(twin: PagedTarget) -> None:
     trajectory = ReferenceDecoder(twin, rule=Rule()).decode(_sample(L + 3)).trajectory
     assert trajectory.cost.nfe == trajectory.transitions
     assert trajectory.cost.nfe_prefill == 1
@@ -69,7 +69,7 @@ def test_draft_free_decoding_costs_one_forward_per_commit(twin: SdarTarget) -> N
     temperature=st.sampled_from([0.0, 0.7, 1.5]),
 )
 def test_no_drafter_can_change_an_output(
-    twin: SdarTarget, seed: int, num_prompt: int, temperature: float
+    twin: PagedTarget, seed: int, num_prompt: int, temperature: float
 ) -> None:
     rule, sample = Rule(temperature=temperature), _sample(num_prompt, key=seed, max_tokens=9)
     free = ReferenceDecoder(twin, rule=rule).decode(sample)
@@ -103,7 +103,7 @@ class Clairvoyant:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_true_drafts_are_accepted_and_save_forwards(twin: SdarTarget, temperature: float) -> None:
+def test_true_drafts_are_accepted_and_save_forwards(twin: PagedTarget, temperature: float) -> None:
     rule, sample = Rule(temperature=temperature), _sample(5, max_tokens=20, stops=frozenset())
     free = ReferenceDecoder(twin, rule=rule).decode(sample)
     drafted = ReferenceDecoder(twin, rule=rule, drafter=Clairvoyant(free), budget=99).decode(sample)
@@ -116,7 +116,7 @@ def test_true_drafts_are_accepted_and_save_forwards(twin: SdarTarget, temperatur
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_the_learned_drafter_leaves_the_trajectory_alone(
-    twin: SdarTarget, temperature: float
+    twin: PagedTarget, temperature: float
 ) -> None:
     rule = Rule(temperature=temperature, top_p=0.9 if temperature else 1.0)
     shape = OrderModelShape(width=16, layers=1, heads=2, feedforward=16)
@@ -128,7 +128,7 @@ def test_the_learned_drafter_leaves_the_trajectory_alone(
     assert drafted.trajectory.commits == free.trajectory.commits
 
 
-def test_a_stop_id_ends_the_sample_and_is_not_output(twin: SdarTarget) -> None:
+def test_a_stop_id_ends_the_sample_and_is_not_output(twin: PagedTarget) -> None:
     free = ReferenceDecoder(twin, rule=Rule()).decode(_sample(9, max_tokens=24, stops=frozenset()))
     chosen = free.token_ids[10]
     first = free.token_ids.index(chosen)
@@ -142,21 +142,21 @@ def test_a_stop_id_ends_the_sample_and_is_not_output(twin: SdarTarget) -> None:
     assert decoded.trajectory.commits == free.trajectory.commits[:num]
 
 
-def test_a_larger_budget_only_adds_tokens(twin: SdarTarget) -> None:
+def test_a_larger_budget_only_adds_tokens(twin: PagedTarget) -> None:
     short = ReferenceDecoder(twin, rule=Rule()).decode(_sample(9, max_tokens=6, stops=frozenset()))
     long = ReferenceDecoder(twin, rule=Rule()).decode(_sample(9, max_tokens=19, stops=frozenset()))
     assert (len(short.token_ids), short.finish_reason) == (6, "length")
     assert long.token_ids[:6] == short.token_ids
 
 
-def test_samples_of_one_prompt_differ_at_temperature_one(twin: SdarTarget) -> None:
+def test_samples_of_one_prompt_differ_at_temperature_one(twin: PagedTarget) -> None:
     decoder = ReferenceDecoder(twin, rule=Rule(temperature=1.5))
     outputs = {decoder.decode(_sample(9, key=key)).token_ids for key in range(4)}
     assert len(outputs) > 1
     assert decoder.decode(_sample(9, key=2)).token_ids in outputs
 
 
-def test_ids_outside_the_tokenizer_and_the_mask_are_never_output(twin: SdarTarget) -> None:
+def test_ids_outside_the_tokenizer_and_the_mask_are_never_output(twin: PagedTarget) -> None:
     decoder = ReferenceDecoder(twin, rule=Rule(temperature=2.5))
     for key in range(6):
         commits = decoder.decode(_sample(9, key=key, max_tokens=20)).trajectory.commits

@@ -11,7 +11,7 @@ from torch import Tensor
 from spot.attention import KVPages
 from spot.numerics import ROW_TILE, make_invariant, pad_rows
 from spot.targets.base import State, Unit
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from tests.twins import BLOCK_LENGTH, write_sdar_twin
 
 pytestmark = pytest.mark.models
@@ -27,14 +27,14 @@ def _threads() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", params=WIDTHS)
-def wide(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SdarTarget:
+def wide(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PagedTarget:
     """A target of two layers with a real target's width."""
     path = write_sdar_twin(
         Path(tmp_path_factory.mktemp("wide")),
         hidden=request.param,
         feedforward=3 * request.param // 2,
     )
-    return SdarTarget(path)
+    return PagedTarget.load(path)
 
 
 def _blocks(seed: int, num: int) -> State:
@@ -48,12 +48,12 @@ def _stores(blocks: State) -> list[Unit]:
     ]
 
 
-def _logits(target: SdarTarget, units: list[Unit], pages: KVPages) -> Tensor:
+def _logits(target: PagedTarget, units: list[Unit], pages: KVPages) -> Tensor:
     return target.logits(target.hidden(units, pages).flatten(0, 1)).view(len(units), L, -1)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_state_has_the_same_bits_in_every_company(wide: SdarTarget, threads: int) -> None:
+def test_a_state_has_the_same_bits_in_every_company(wide: PagedTarget, threads: int) -> None:
     blocks = _blocks(1, 7)
     pages = wide.new_pages(6)
     wide.hidden(_stores(blocks[:6]), pages)
@@ -71,7 +71,7 @@ def test_a_state_has_the_same_bits_in_every_company(wide: SdarTarget, threads: i
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 5])
-def test_prefill_has_the_same_bits_in_any_chunking(wide: SdarTarget, chunk: int) -> None:
+def test_prefill_has_the_same_bits_in_any_chunking(wide: PagedTarget, chunk: int) -> None:
     blocks = _blocks(2, 5)
     stores = _stores(blocks)
     whole, parts = wide.new_pages(5), wide.new_pages(5)

@@ -17,7 +17,7 @@ from spot.drafters.chain import ChainDrafter
 from spot.noise import ACCEPTANCE, uniform
 from spot.rejection import acceptance, rejection, residual
 from spot.targets.base import Conditionals, State, Unit, evaluate
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from spot.trajectory import Commit
 from spot.transition import Rule, draw, law
 from spot.verification import Step, Transitions, successor, transitions
@@ -45,7 +45,7 @@ class Live(NamedTuple):
     params=[Rule(temperature=1.5), Rule(temperature=1.5, top_p=0.9)],
     ids=["T1.5", "top_p"],
 )
-def lives(twin: SdarTarget, request: pytest.FixtureRequest) -> list[Live]:
+def lives(twin: PagedTarget, request: pytest.FixtureRequest) -> list[Live]:
     """The first states of a block, as draft-free decoding visits them."""
     rule, lives = request.param, []
     root = open_block(np.arange(3), 0, length=L, mask_id=MASK_ID)
@@ -59,7 +59,7 @@ def lives(twin: SdarTarget, request: pytest.FixtureRequest) -> list[Live]:
     return lives
 
 
-def _evaluate(twin: SdarTarget, state: State) -> Conditionals:
+def _evaluate(twin: PagedTarget, state: State) -> Conditionals:
     unit = Unit(state=state, start=0, pages=())
     return evaluate(twin, [unit], twin.new_pages(1), num_states=1)
 

@@ -1,7 +1,5 @@
 """The SDAR adapter: real layout in, the right logits out, whatever shares the forward."""
 
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +9,10 @@ from safetensors.torch import load_file, save_file
 
 from spot.numerics import make_invariant
 from spot.targets.base import State, Unit, evaluate
-from spot.targets.checkpoint import TargetError, inspect_directory, spec_of
-from spot.targets.sdar import SdarTarget
+from spot.targets.family import TargetError
+from spot.targets.paged import PagedTarget
 from tests.spot.plain import PlainDecoder
-from tests.twins import BLOCK_LENGTH, MASK_ID, PAD_ID, STOP_ID, write_sdar_twin
+from tests.twins import BLOCK_LENGTH, MASK_ID, write_sdar_twin
 
 L = BLOCK_LENGTH
 
@@ -23,7 +21,7 @@ def _blocks(seed: int, num: int) -> State:
     return np.random.default_rng(seed).integers(0, 260, (num, L))
 
 
-def _behind(target: SdarTarget, blocks: State) -> torch.Tensor:
+def _behind(target: PagedTarget, blocks: State) -> torch.Tensor:
     """Logits of the last block, with all earlier ones stored in one forward."""
     pages = target.new_pages(len(blocks))
     last = len(blocks) - 1
@@ -37,7 +35,7 @@ def _behind(target: SdarTarget, blocks: State) -> torch.Tensor:
 
 @pytest.mark.parametrize("num_blocks", [1, 2, 5, 9])
 def test_logits_equal_those_of_a_plain_block_causal_forward(
-    twin: SdarTarget, twin_path: Path, num_blocks: int
+    twin: PagedTarget, twin_path: Path, num_blocks: int
 ) -> None:
     blocks = _blocks(num_blocks, num_blocks)
     plain = PlainDecoder(twin_path, block_length=L).logits(blocks.flatten().tolist())[-L:]
@@ -47,7 +45,7 @@ def test_logits_equal_those_of_a_plain_block_causal_forward(
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 8])
-def test_prefill_in_any_chunking_gives_the_same_bits(twin: SdarTarget, chunk: int) -> None:
+def test_prefill_in_any_chunking_gives_the_same_bits(twin: PagedTarget, chunk: int) -> None:
     blocks = _blocks(4, 9)
     pages = twin.new_pages(9)
     for first in range(0, 8, chunk):
@@ -64,7 +62,7 @@ def test_prefill_in_any_chunking_gives_the_same_bits(twin: SdarTarget, chunk: in
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("company", [2, 5, 13])
 def test_a_state_has_the_same_bits_alone_and_in_every_slot(
-    twin: SdarTarget, company: int, threads: int
+    twin: PagedTarget, company: int, threads: int
 ) -> None:
     blocks = _blocks(1, 7)
     pages = twin.new_pages(6)
@@ -97,7 +95,7 @@ def test_wide_layers_give_the_same_bits_for_any_number_of_rows(rows: int) -> Non
     assert torch.equal(module(padded)[:rows], module(x)[:rows])
 
 
-def test_conditionals_are_computed_at_masked_positions_only(twin: SdarTarget) -> None:
+def test_conditionals_are_computed_at_masked_positions_only(twin: PagedTarget) -> None:
     state = _blocks(3, 1)[0]
     state[[1, 4]] = MASK_ID
     found = evaluate(twin, [Unit(state=state, start=0, pages=())], twin.new_pages(1), num_states=1)
@@ -106,70 +104,10 @@ def test_conditionals_are_computed_at_masked_positions_only(twin: SdarTarget) ->
     assert torch.isneginf(found.logits[:, twin.banned]).all()
 
 
-def test_the_specification_comes_from_the_directory(twin_path: Path) -> None:
-    spec = spec_of(twin_path)
-    assert (spec.block_length, spec.mask_id, spec.pad_id) == (L, MASK_ID, PAD_ID)
-    assert spec.stop_ids == (STOP_ID, PAD_ID)
-
-
-def _edited(source: Path, copy: Path, **changes: object) -> Path:
-    shutil.copytree(source, copy)
-    config = json.loads((copy / "config.json").read_text()) | changes
-    (copy / "config.json").write_text(
-        json.dumps({k: v for k, v in config.items() if v is not None})
-    )
-    return copy
-
-
-@pytest.mark.parametrize(
-    ("changes", "block_length", "sentence"),
-    [
-        ({"architectures": ["LlamaForCausalLM"]}, None, "this version supports SDARForCausalLM"),
-        ({"block_size": None}, None, "set target.block_length"),
-        ({}, 16, "says block_size 8"),
-        ({"vocab_size": 151936, "mask_token_id": 7}, None, "SDAR's is 151669"),
-        ({"mask_token_id": None}, None, "no whole number mask_token_id"),
-    ],
-)
-def test_a_contradictory_directory_is_one_sentence(
-    twin_path: Path,
-    tmp_path: Path,
-    changes: dict[str, object],
-    block_length: int | None,
-    sentence: str,
-) -> None:
-    directory = _edited(twin_path, tmp_path / "copy", **changes)
-    with pytest.raises(TargetError, match=sentence):
-        spec_of(directory, block_length=block_length)
-
-
-def test_hub_checkpoints_get_their_values_from_the_registry(
-    twin_path: Path, tmp_path: Path
-) -> None:
-    changes = {"vocab_size": 151936, "mask_token_id": None, "block_size": None}
-    directory = _edited(twin_path, tmp_path / "copy", **changes)
-    spec = spec_of(directory, block_length=32)
-    assert (spec.mask_id, spec.stop_ids, spec.pad_id) == (151669, (151645, 151643), 151643)
-    assert spec.block_length == 32
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
-def test_a_missing_file_is_named(twin_path: Path, tmp_path: Path, name: str) -> None:
-    copy = shutil.copytree(twin_path, tmp_path / "copy")
-    (copy / name).unlink()
-    with pytest.raises(TargetError, match=name):
-        inspect_directory(copy)
-
-
-def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TargetError, match="nowhere is not a directory"):
-        inspect_directory(tmp_path / "nowhere")
-
-
 def test_weights_that_do_not_belong_are_refused(tmp_path: Path) -> None:
     directory = write_sdar_twin(tmp_path / "twin")
     weights = load_file(directory / "model.safetensors")
     weights["model.layers.0.extra"] = weights.pop("model.norm.weight").clone()
     save_file(weights, directory / "model.safetensors")
     with pytest.raises(TargetError, match=r"missing weights \['model.norm.weight'\]"):
-        SdarTarget(directory)
+        PagedTarget.load(directory)

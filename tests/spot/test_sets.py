@@ -21,7 +21,7 @@ from spot.drafters.sets import (
 )
 from spot.limits import Limits
 from spot.targets.base import Conditionals
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from spot.transition import Rule, confidence
 from tests.twins import BLOCK_LENGTH, PAD_ID, STOP_ID
 
@@ -170,7 +170,7 @@ def test_stale_sets_take_the_surest_position_if_none_passes() -> None:
 @pytest.mark.parametrize("method", ["learned", "stale"])
 @pytest.mark.parametrize("num_prompt", [1, BLOCK_LENGTH - 1, BLOCK_LENGTH])
 def test_drafted_sets_never_change_the_output(
-    twin: SdarTarget, method: str, temperature: float, num_prompt: int
+    twin: PagedTarget, method: str, temperature: float, num_prompt: int
 ) -> None:
     rule = Rule(name="threshold", tau=0.3, temperature=temperature)
     mask_id = twin.spec.mask_id

@@ -11,7 +11,7 @@ from spot.drafters.spiffy import SpiffyDrafter
 from spot.drafters.spiffy_graph import ROOT, SpiffyGraph, SpiffyNode
 from spot.limits import Limits
 from spot.targets.base import State
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from spot.training.spiffy import calibrate_spiffy
 from spot.training.spiffy_ranks import RankPath, RankRecorder
 from spot.transition import Rule
@@ -55,7 +55,7 @@ def _limits(request: SampleRequest) -> Limits:
 
 
 def _decode(
-    target: SdarTarget,
+    target: PagedTarget,
     requests: list[SampleRequest],
     rule: Rule,
     *,
@@ -79,7 +79,7 @@ def _decode(
     return sorted(results, key=lambda r: r.request.row)
 
 
-def _calibrated(target: SdarTarget, rule: Rule) -> SpiffyGraph:
+def _calibrated(target: PagedTarget, rule: Rule) -> SpiffyGraph:
     recorder = RankRecorder(rule=rule, mask_id=MASK_ID)
     _decode(target, _requests(1, 12), rule, observer=recorder)
     return calibrate_spiffy(recorder.finish(), block_length=L, target="twin", data="random")
@@ -102,14 +102,14 @@ def _random_graph(rng: np.random.Generator) -> SpiffyGraph:
 
 
 @pytest.fixture(scope="module")
-def calibrated(twin: SdarTarget) -> dict[str, SpiffyGraph]:
+def calibrated(twin: PagedTarget) -> dict[str, SpiffyGraph]:
     """A graph for each rule."""
     return {name: _calibrated(twin, rule) for name, rule in RULES.items()}
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_decoding_along_a_calibrated_graph_equals_draft_free_decoding(
-    twin: SdarTarget, calibrated: dict[str, SpiffyGraph], name: str
+    twin: PagedTarget, calibrated: dict[str, SpiffyGraph], name: str
 ) -> None:
     rule, requests = RULES[name], _requests(2, 8)
     drafter = SpiffyDrafter(calibrated[name], rule=rule, mask_id=MASK_ID)
@@ -134,7 +134,7 @@ def test_a_graph_for_the_threshold_rule_has_transitions_of_several_pairs(
 
 @pytest.mark.parametrize("name", ["greedy", "sampled"])
 def test_a_calibrated_graph_is_accepted_more_often_than_random_ones(
-    twin: SdarTarget, calibrated: dict[str, SpiffyGraph], name: str
+    twin: PagedTarget, calibrated: dict[str, SpiffyGraph], name: str
 ) -> None:
     rule, rng = RULES[name], np.random.default_rng(0)
 
@@ -179,7 +179,7 @@ def _path_behind(rounds: list[_Round], rule: Rule, *, key: int, start: int) -> R
 
 @pytest.mark.parametrize("name", RULES)
 def test_the_path_behind_a_root_drafts_there_what_the_target_did(
-    twin: SdarTarget, name: str
+    twin: PagedTarget, name: str
 ) -> None:
     rule, seen = RULES[name], _Rounds()
     _decode(twin, _requests(1, 3), rule, observer=seen)

@@ -15,7 +15,7 @@ from spot.decoder import ReferenceDecoder, Sample
 from spot.drafters.base import Stale
 from spot.limits import Limits
 from spot.targets.base import State, Unit, evaluate
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from spot.training.trajectories import NEVER, PROMPT, SampleTrajectory
 from spot.trajectory import Trajectory
 from spot.transition import Rule
@@ -53,8 +53,8 @@ def twin_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def target(twin_path: Path) -> SdarTarget:
-    return SdarTarget(twin_path)
+def target(twin_path: Path) -> PagedTarget:
+    return PagedTarget.load(twin_path)
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,7 @@ def _limits(request: SampleRequest) -> Limits:
     return Limits(prompt_tokens=len(request.prompt_ids), max_tokens=request.max_tokens)
 
 
-def _collected(target: SdarTarget, rule: Rule) -> list[SampleTrajectory]:
+def _collected(target: PagedTarget, rule: Rule) -> list[SampleTrajectory]:
     """Of all requests, decoded together."""
     recorder = Recorder()
     settings = EngineSettings(rule=rule, batch=3, num_pages=40)
@@ -97,7 +97,7 @@ def _collected(target: SdarTarget, rule: Rule) -> list[SampleTrajectory]:
     return [recorder.take(Name(0, row, 0)) for row in range(len(LENGTHS))]
 
 
-def _decoded(target: SdarTarget, rule: Rule, request: SampleRequest) -> Trajectory:
+def _decoded(target: PagedTarget, rule: Rule, request: SampleRequest) -> Trajectory:
     """What the reference decoder makes of a request."""
     sample = Sample(prompt_ids=request.prompt_ids, key=request.key, limits=_limits(request))
     return ReferenceDecoder(target, rule=rule).decode(sample).trajectory
@@ -112,7 +112,7 @@ class Way(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=[GREEDY, SAMPLED, THRESHOLD], ids=["t0", "t1", "tau"])
-def ways(request: pytest.FixtureRequest, target: SdarTarget) -> list[Way]:
+def ways(request: pytest.FixtureRequest, target: PagedTarget) -> list[Way]:
     """All requests under a rule."""
     rule: Rule = request.param
     found = _collected(target, rule)
@@ -149,7 +149,7 @@ def test_a_threshold_transition_gives_several_positions_one_number(ways: list[Wa
     assert any((np.bincount(row[row >= 0]) > 1).any() for way in ways for row in way.found.when)
 
 
-def _evaluated(target: SdarTarget, canvas: State, start: int) -> Stale:
+def _evaluated(target: PagedTarget, canvas: State, start: int) -> Stale:
     """The conditionals of the block at ``start``, computed from nothing."""
     blocks, num = canvas.reshape(-1, L), start // L
     stores = [
@@ -160,7 +160,7 @@ def _evaluated(target: SdarTarget, canvas: State, start: int) -> Stale:
     return stale_of(found, [0])[0]
 
 
-def test_each_state_is_kept_with_its_own_conditionals(ways: list[Way], target: SdarTarget) -> None:
+def test_each_state_is_kept_with_its_own_conditionals(ways: list[Way], target: PagedTarget) -> None:
     request, found, trajectory = ways[-1]
     canvas = np.full(-(-_limits(request).end // L) * L, MASK_ID, np.int64)
     canvas[: len(request.prompt_ids)] = request.prompt_ids
@@ -172,7 +172,7 @@ def test_each_state_is_kept_with_its_own_conditionals(ways: list[Way], target: S
             canvas[commit.position] = commit.token
 
 
-def test_a_sample_that_was_taken_is_forgotten(target: SdarTarget) -> None:
+def test_a_sample_that_was_taken_is_forgotten(target: PagedTarget) -> None:
     recorder = Recorder()
     settings = EngineSettings(rule=GREEDY, batch=2, num_pages=40)
     engine = Engine(

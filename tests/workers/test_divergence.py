@@ -6,8 +6,7 @@ import pytest
 
 import workers.runtime
 from manifests.job import JobSpec
-from spot.targets.registry import FAMILIES
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from tests.twins import write_sdar_twin
 from workers.divergence import ReplayingEngine, is_chosen
 from workers.runtime import load_runtime
@@ -52,7 +51,7 @@ def _finish(engine: Engine, requests: list[SampleRequest]) -> list[SampleResult]
     return results
 
 
-class Sociable(SdarTarget):
+class Sociable(PagedTarget):
     """A target whose best token depends on how many states share the forward."""
 
     def hidden(self, units, pages):  # type: ignore[no-untyped-def]
@@ -78,7 +77,7 @@ def test_fast_numerics_are_measured(tmp_path: Path) -> None:
 def test_company_that_changes_tokens_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(FAMILIES, "sdar", Sociable)
+    monkeypatch.setattr(workers.runtime, "PagedTarget", Sociable)
     engine = _engine(tmp_path)
     _finish(engine, _requests(5))
     assert engine.counters()["diverged"] > 0

@@ -12,7 +12,7 @@ from spot.drafters.checkpoint import OrderModelShape
 from spot.drafters.order_model import OrderModel
 from spot.drafters.spot import SpotDrafter
 from spot.limits import Limits
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from spot.trajectory import Decoded
 from spot.transition import Rule
 from tests.twins import BLOCK_LENGTH, MASK_ID, PAD_ID, STOP_ID, write_sdar_twin
@@ -28,9 +28,9 @@ THRESHOLD = Rule(name="threshold", tau=0.05, temperature=1.0)
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> SdarTarget:
+def target(tmp_path_factory: pytest.TempPathFactory) -> PagedTarget:
     torch.set_num_threads(1)
-    return SdarTarget(write_sdar_twin(Path(tmp_path_factory.mktemp("twin"))))
+    return PagedTarget.load(write_sdar_twin(Path(tmp_path_factory.mktemp("twin"))))
 
 
 def _limits(request: SampleRequest) -> Limits:
@@ -65,7 +65,7 @@ def _drafter(rule: Rule) -> SpotDrafter:
 
 
 def _engine(
-    target: SdarTarget,
+    target: PagedTarget,
     *,
     rule: Rule = GREEDY,
     batch: int = 3,
@@ -108,7 +108,7 @@ def _decode(engine: Engine, requests: list[SampleRequest]) -> dict[tuple[int, in
     return _finish(engine)
 
 
-def _reference(target: SdarTarget, request: SampleRequest, rule: Rule) -> Decoded:
+def _reference(target: PagedTarget, request: SampleRequest, rule: Rule) -> Decoded:
     sample = Sample(prompt_ids=request.prompt_ids, key=request.key, limits=_limits(request))
     return ReferenceDecoder(target, rule=rule).decode(sample)
 
@@ -151,7 +151,7 @@ def _eager() -> AutoBudget:
     ids=["1-5", "3-0", "3-20", "8-whimsical", "8-auto"],
 )
 def test_the_engine_equals_the_reference_commit_by_commit(
-    target: SdarTarget, rule: Rule, batch: int, budget: BudgetPolicy | None
+    target: PagedTarget, rule: Rule, batch: int, budget: BudgetPolicy | None
 ) -> None:
     requests = _requests(samples=2)
     results = _decode(_engine(target, rule=rule, batch=batch, budget=budget), requests)
@@ -160,7 +160,7 @@ def test_the_engine_equals_the_reference_commit_by_commit(
 
 
 def test_drafts_look_through_to_the_next_block_without_changing_anything(
-    target: SdarTarget,
+    target: PagedTarget,
 ) -> None:
     requests = _requests(max_tokens=40)
     with_it = _decode(_engine(target, budget=FixedBudget(60)), requests)
@@ -176,7 +176,7 @@ def test_drafts_look_through_to_the_next_block_without_changing_anything(
     [("look_through", True, True), ("reuse", True, False), ("drop", False, False)],
 )
 def test_what_becomes_of_full_drafts_stores_and_padding_changes_nothing(
-    target: SdarTarget, rule: Rule, full_drafts: FullDrafts, fused_store: bool, padded: bool
+    target: PagedTarget, rule: Rule, full_drafts: FullDrafts, fused_store: bool, padded: bool
 ) -> None:
     engine = _engine(
         target,
@@ -191,13 +191,13 @@ def test_what_becomes_of_full_drafts_stores_and_padding_changes_nothing(
         _assert_equal(results[request.row, 0], _reference(target, request, rule))
 
 
-def test_a_threshold_transition_may_commit_several_tokens(target: SdarTarget) -> None:
+def test_a_threshold_transition_may_commit_several_tokens(target: PagedTarget) -> None:
     results = _decode(_engine(target, rule=THRESHOLD), _requests())
     assert any(r.trace and r.transitions < len(r.trace.tokens) for r in results.values())
     assert all(r.trace and r.transitions == 1 + max(r.trace.steps) for r in results.values())
 
 
-def test_unfused_stores_are_forwards_of_their_own(target: SdarTarget) -> None:
+def test_unfused_stores_are_forwards_of_their_own(target: PagedTarget) -> None:
     request = _requests(max_tokens=4 * L)[1]  # ends three blocks after its first one
     fused = _decode(_engine(target), [request])[1, 0]
     apart = _decode(_engine(target, full_drafts="drop", fused_store=False), [request])[1, 0]
@@ -206,7 +206,7 @@ def test_unfused_stores_are_forwards_of_their_own(target: SdarTarget) -> None:
     assert apart.nfe == fused.nfe
 
 
-def test_a_padded_forward_has_one_size_whatever_was_drafted(target: SdarTarget) -> None:
+def test_a_padded_forward_has_one_size_whatever_was_drafted(target: PagedTarget) -> None:
     engine = _engine(target, budget=FixedBudget(9), full_drafts="drop", padded=True)
     engine.add(_requests()[0])
     sizes, before, opened = set(), 0, 0
@@ -229,28 +229,28 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         EngineSettings(rule=THRESHOLD, batch=1, num_pages=1, verifier="rejection")
 
 
-def test_all_pages_are_given_back(target: SdarTarget) -> None:
+def test_all_pages_are_given_back(target: PagedTarget) -> None:
     engine = _engine(target, budget=FixedBudget(8))
     _decode(engine, _requests(samples=2))
     engine.check()
     assert engine.num_active == engine.num_waiting == 0
 
 
-def test_equal_states_of_several_samples_are_evaluated_once(target: SdarTarget) -> None:
+def test_equal_states_of_several_samples_are_evaluated_once(target: PagedTarget) -> None:
     one, three = _engine(target), _engine(target)
     _decode(one, [r for r in _requests() if r.row == 4])
     _decode(three, [r for r in _requests(samples=3) if r.row == 4])
     assert three.counters()["positions"] == one.counters()["positions"]
 
 
-def test_samples_share_the_pages_of_their_prompt(target: SdarTarget) -> None:
+def test_samples_share_the_pages_of_their_prompt(target: PagedTarget) -> None:
     engine = _engine(target, rule=SAMPLED)
     results = _decode(engine, [r for r in _requests(samples=3) if r.row == 4])
     assert engine.counters()["page_hits"] >= 2 * 3
     assert sorted(r.nfe_prefill for r in results.values()) == [0, 0, 1]
 
 
-def test_few_pages_only_slow_the_batch_down(target: SdarTarget) -> None:
+def test_few_pages_only_slow_the_batch_down(target: PagedTarget) -> None:
     requests = _requests(samples=2)
     engine = _engine(target, batch=8, num_pages=7, budget=FixedBudget(8))
     results = _decode(engine, requests)
@@ -258,13 +258,13 @@ def test_few_pages_only_slow_the_batch_down(target: SdarTarget) -> None:
         _assert_equal(results[request.row, request.sample], _reference(target, request, GREEDY))
 
 
-def test_a_sample_that_never_fits_is_refused(target: SdarTarget) -> None:
+def test_a_sample_that_never_fits_is_refused(target: PagedTarget) -> None:
     with pytest.raises(ValueError, match="more prefix pages than there are"):
         _engine(target, num_pages=4).add(_requests()[4])
 
 
 def test_a_long_prompt_enters_in_several_rounds(
-    target: SdarTarget, monkeypatch: pytest.MonkeyPatch
+    target: PagedTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers.rounds, "MAX_WRITES", 1)
     request = _requests()[4]
@@ -273,7 +273,7 @@ def test_a_long_prompt_enters_in_several_rounds(
     assert result.nfe_prefill == 3
 
 
-def test_an_aborted_shard_leaves_the_others_alone(target: SdarTarget) -> None:
+def test_an_aborted_shard_leaves_the_others_alone(target: PagedTarget) -> None:
     engine = _engine(target, batch=8, budget=FixedBudget(4))
     for request in _requests():
         engine.add(request)
@@ -289,7 +289,7 @@ def test_an_aborted_shard_leaves_the_others_alone(target: SdarTarget) -> None:
 
 
 def test_pages_that_an_aborted_sample_owed_are_written_by_another(
-    target: SdarTarget, monkeypatch: pytest.MonkeyPatch
+    target: PagedTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers.rounds, "MAX_WRITES", 1)
     first = _requests()[4]

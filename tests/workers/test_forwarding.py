@@ -15,7 +15,7 @@ from spot.drafters.order_model import OrderModel
 from spot.drafters.spot import SpotDrafter
 from spot.limits import Limits
 from spot.targets.base import Unit
-from spot.targets.sdar import SdarTarget
+from spot.targets.paged import PagedTarget
 from spot.transition import Rule
 from tests.twins import BLOCK_LENGTH, MASK_ID, write_sdar_twin
 from workers.budget import FixedBudget
@@ -35,7 +35,7 @@ def _cpu() -> Exception:
     return RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
 
 
-class Tight(SdarTarget):
+class Tight(PagedTarget):
     """A target on a device that holds so many units of one forward."""
 
     room = 10**9
@@ -56,7 +56,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _tight(path: Path, room: int, error: Callable[[], Exception] = _cuda) -> Tight:
-    target = Tight(path)
+    target = Tight.load(path)
     target.room, target.fail, target.sizes = room, error, []
     return target
 
@@ -74,7 +74,7 @@ def _requests() -> list[SampleRequest]:
     ]
 
 
-def _engine(target: SdarTarget, *, budget: int = 6) -> Engine:
+def _engine(target: PagedTarget, *, budget: int = 6) -> Engine:
     torch.manual_seed(0)
     shape = OrderModelShape(width=16, layers=1, heads=2, feedforward=16)
     rule = Rule(temperature=1.0)
@@ -97,7 +97,7 @@ def _decode(engine: Engine) -> list[SampleResult]:
     return sorted(results, key=lambda result: result.request.row)
 
 
-def _reference(target: SdarTarget) -> list[tuple[int, ...]]:
+def _reference(target: PagedTarget) -> list[tuple[int, ...]]:
     decoder = ReferenceDecoder(target, rule=Rule(temperature=1.0))
     return [
         decoder.decode(Sample(prompt_ids=r.prompt_ids, key=r.key, limits=_limits(r))).token_ids

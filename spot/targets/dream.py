@@ -1,0 +1,40 @@
+"""Dream-7B: a bidirectional model with Qwen2's weights and key names.
+
+The logits at position i predict the token at position i + 1, as in the autoregressive model that it
+was made from: this is the one family whose logits are shifted.
+"""
+
+from spot.targets.family import Family, Native, Vocabulary, same_name
+
+DREAM = Family(
+    name="dream",
+    architecture="DreamModel",
+    model_types=("Dream",),
+    native=Native(
+        model="Qwen2ForCausalLM",
+        config="Qwen2Config",
+        settings={
+            "vocab_size": "vocab_size",
+            "hidden_size": "hidden_size",
+            "intermediate_size": "intermediate_size",
+            "num_hidden_layers": "num_hidden_layers",
+            "num_attention_heads": "num_attention_heads",
+            "num_key_value_heads": "num_key_value_heads",
+            "max_position_embeddings": "max_position_embeddings",
+            "rms_norm_eps": "rms_norm_eps",
+            "tie_word_embeddings": "tie_word_embeddings",
+        },
+        constants={"hidden_act": "silu"},
+    ),
+    key_map=same_name,
+    vocabulary=Vocabulary(
+        rows=152064, mask_id=151666, stop_ids=(151643, 151645), pad_id=151643, turn_end_id=151645
+    ),
+    grid="prompt",
+    attention="bidirectional",
+    shifted=True,
+    turn_end="<|im_end|>",
+    block_length=32,
+    any_block_length=True,
+    expected={"hidden_act": "silu", "use_sliding_window": False, "rope_scaling": None},
+)

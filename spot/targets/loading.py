@@ -1,0 +1,72 @@
+"""Everything that a model directory holds, loaded: what a target is made of."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+import torch
+from torch import Tensor
+
+from spot.attention import NAME
+from spot.targets.canvas_attention import CANVAS
+from spot.targets.checkpoint import TargetSpec, read_config, spec_of
+from spot.targets.families import family_of
+from spot.targets.files import CONFIG
+from spot.targets.native import load_model
+from spot.targets.tokenizer import banned_ids, load_tokenizer
+
+DtypeName = Literal["float32", "bfloat16", "float16", "float64"]
+
+
+class Options(TypedDict, total=False):
+    """What a load may choose; see ``load``."""
+
+    block_length: int | None
+    numerics: str
+    dtype: DtypeName
+    device: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A native model with its tokenizer and what decoding must know about it."""
+
+    spec: TargetSpec
+    model: Any
+    tokenizer: Any
+    banned: Tensor  # bool [V]
+
+
+def load(
+    path: str | Path,
+    *,
+    block_length: int | None = None,
+    numerics: str = "invariant",
+    dtype: DtypeName = "float32",
+    device: str = "cpu",
+) -> Loaded:
+    """Load a model directory.
+
+    Args:
+        path: the directory.
+        block_length: where the checkpoint does not say.
+        numerics: ``invariant`` or ``fast``.
+        dtype: what weights are kept and products computed in.
+        device: a torch device.
+
+    Raises:
+        TargetError: something in the directory is missing or contradictory.
+    """
+    directory = Path(path)
+    spec = spec_of(directory, block_length=block_length)
+    tokenizer = load_tokenizer(directory)
+    model = load_model(
+        family_of(read_config(directory), path=directory / CONFIG),
+        directory,
+        dtype=getattr(torch, dtype),
+        device=torch.device(device),
+        attention=NAME if spec.exact_prefix else CANVAS,
+        numerics=numerics,
+    )
+    banned = banned_ids(tokenizer, spec, directory=directory).to(device)
+    return Loaded(spec=spec, model=model, tokenizer=tokenizer, banned=banned)

@@ -1,0 +1,88 @@
+"""Each family against an independent forward: released layout in, the right logits out."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from spot.targets.base import CacheContext, CanvasUnit, State, Unit
+from spot.targets.canvas import NativeCanvasTarget
+from spot.targets.paged import PagedTarget
+from tests.checkpoints import FamilyName, specials_of, write_released
+from tests.spot.plain_models import PlainModel
+
+L = 8
+PAGED: tuple[FamilyName, ...] = ("sdar", "llada2")
+CANVAS: tuple[FamilyName, ...] = ("llada", "dream")
+CONTEXTS: tuple[CacheContext, ...] = ("prefix", "prefix+suffix")
+
+
+@pytest.fixture(scope="module")
+def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[FamilyName, Path]:
+    """A checkpoint of each family."""
+    torch.set_num_threads(1)
+    root = tmp_path_factory.mktemp("released")
+    return {family: write_released(family, root / family) for family in (*PAGED, *CANVAS)}
+
+
+def plain(directory: Path) -> PlainModel:
+    return PlainModel(directory, block_length=L, dtype=torch.float32)
+
+
+def tokens(seed: int, num: int, *, family: FamilyName) -> State:
+    """Any tokens, masks among them."""
+    rows = specials_of(family)
+    return np.random.default_rng(seed).integers(0, rows.first + len(rows.tokens), num)
+
+
+def paged_logits(target: PagedTarget, ids: State) -> Tensor:
+    """Logits of the last block behind stored pages of the others."""
+    blocks, last = ids.reshape(-1, L), len(ids) // L - 1
+    pages = target.new_pages(last + 1)
+    stores = [
+        Unit(state=blocks[b], start=b * L, pages=tuple(range(b)), write=b) for b in range(last)
+    ]
+    unit = Unit(state=blocks[last], start=last * L, pages=tuple(range(last)))
+    return target.logits(target.hidden([unit, *stores], pages)[0])
+
+
+@pytest.mark.parametrize("num_blocks", [1, 2, 7])
+@pytest.mark.parametrize("family", PAGED)
+def test_a_block_behind_pages_has_the_logits_of_a_plain_forward(
+    directories: dict[FamilyName, Path], family: FamilyName, num_blocks: int
+) -> None:
+    target = PagedTarget.load(directories[family])
+    ids = tokens(num_blocks, num_blocks * L, family=family)
+    expected = plain(directories[family]).logits(ids.tolist())[-L:]
+    assert torch.allclose(paged_logits(target, ids), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(("num", "start"), [(8, 0), (29, 13), (29, 21), (60, 20)])
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("family", CANVAS)
+def test_an_opened_block_has_the_logits_of_a_plain_forward(
+    directories: dict[FamilyName, Path],
+    family: FamilyName,
+    context: CacheContext,
+    num: int,
+    start: int,
+) -> None:
+    target = NativeCanvasTarget.load(directories[family], block_length=L)
+    ids = tokens(num, num, family=family)
+    opened = target.open(ids, start=start, context=context)
+    expected = plain(directories[family]).logits(ids.tolist())[start : start + L]
+    assert torch.allclose(target.logits(opened.hidden), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("start", [0, 13, 21])
+@pytest.mark.parametrize("family", CANVAS)
+def test_the_opening_state_behind_a_frozen_canvas_is_the_canvas_itself(
+    directories: dict[FamilyName, Path], family: FamilyName, start: int
+) -> None:
+    target = NativeCanvasTarget.load(directories[family], block_length=L)
+    ids = tokens(5, 29, family=family)
+    opened = target.open(ids, start=start, context="prefix+suffix")
+    unit = CanvasUnit(state=ids[start : start + L], opened=opened)
+    assert torch.allclose(target.hidden([unit])[0], opened.hidden, atol=1e-4)
