@@ -49,8 +49,8 @@ class Rule:
 def ban(logits: Tensor, banned: Tensor) -> Tensor:
     """Set banned ids (bool [V]) to -inf, before any softmax; returns [R, V], fp32 or wider."""
     wide = torch.promote_types(logits.dtype, torch.float32)
-    bias = torch.zeros(banned.shape, dtype=wide, device=logits.device)
-    return logits.to(wide) + bias.masked_fill(banned, -torch.inf)
+    nothing = torch.zeros(len(banned), dtype=wide, device=logits.device)
+    return logits.to(wide) + nothing.masked_fill(banned, -torch.inf)
 
 
 def confidence(logits: Tensor) -> tuple[Tensor, Tensor]:

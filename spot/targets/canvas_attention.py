@@ -1,13 +1,13 @@
 """Attention of bidirectional targets: of a whole canvas, and of block states against a frozen one.
 
-A state sees the frozen positions of its canvas and its own block. Frozen keys are read in chunks of
-one size, so that no product depends on how many states share the forward.
+A state sees the frozen positions of its canvas and its own block. The states of one canvas are the
+items of one call of PyTorch's fused kernel, each with one fixed shape, so that no sum depends on
+how many there are.
 
-Legend: U units, S states of one canvas, L block length, H query heads, K key heads, G = H / K,
-D head size, N canvas positions, T frozen positions, C positions of a chunk.
+Legend: U units, S states of one canvas, L block length, H query heads, K key heads, D head size,
+N canvas positions, R their rows with padding, T frozen positions.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,6 @@ from torch.nn import functional
 from spot.targets.base import CanvasUnit, Opened
 
 CANVAS = "spotbatch_canvas"
-CHUNK_POSITIONS = 256
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,58 +54,35 @@ def attend_canvas(
 ) -> Tensor:
     """[H, R, D] against [K, R, D], both ways, among the canvas's own rows; returns [H, R, D]."""
     num = opening.num_positions
-    opening.keys.append(key[:, :num])
-    opening.values.append(value[:, :num])
-    groups = query.shape[0] // key.shape[0]
-    out = functional.scaled_dot_product_attention(
-        query[None, :, :num],
-        key[None, :, :num].repeat_interleave(groups, dim=1),
-        value[None, :, :num].repeat_interleave(groups, dim=1),
-        scale=scaling,
-    )[0]
-    return functional.pad(out, (0, 0, 0, query.shape[1] - num))
+    own = key[:, :num], value[:, :num]
+    opening.keys.append(own[0])
+    opening.values.append(own[1])
+    out = _fused(query[None, :, :num], own[0][None], own[1][None], scaling=scaling)
+    return functional.pad(out[0], (0, 0, 0, query.shape[1] - num))
 
 
 def attend_states(
     query: Tensor, key: Tensor, value: Tensor, *, layer: int, states: States, scaling: float
 ) -> Tensor:
     """[U, H, L, D] against [U, K, L, D] and what was frozen; returns [U, H, L, D]."""
-    out = torch.empty_like(query)
+    out = torch.empty_like(query, memory_format=torch.contiguous_format)
     for units, opened in states.groups:
-        frozen = opened.keys[layer], opened.values[layer]
-        out[units] = _attend_group(query[units] * scaling, key[units], value[units], *frozen)
+        keys = _behind(opened.keys[layer], key[units])
+        values = _behind(opened.values[layer], value[units])
+        out[units] = _fused(query[units], keys, values, scaling=scaling)
     return out
 
 
-def _attend_group(
-    query: Tensor, key: Tensor, value: Tensor, frozen_keys: Tensor, frozen_values: Tensor
-) -> Tensor:
-    """The states of one canvas: [S, H, L, D] against [S, K, L, D] and [K, T, D]."""
+def _behind(frozen: Tensor, own: Tensor) -> Tensor:
+    """[K, T, D], the same for every state, then the states' own [S, K, L, D]."""
+    return torch.cat([frozen.expand(len(own), -1, -1, -1), own], dim=2)
+
+
+def _fused(query: Tensor, key: Tensor, value: Tensor, *, scaling: float) -> Tensor:
+    """[S, H, L, D] against [S, K, T + L, D], both ways; queries that share a key lie together."""
     grouped = query.unflatten(1, (key.shape[1], -1)).flatten(2, 3)
-    scores = _products(grouped, key.transpose(2, 3))
-    peak = scores.amax(-1, keepdim=True)
-    weights = (scores - peak).exp_()
-    total, out = weights.sum(-1, keepdim=True), _products(weights, value)
-    for keys, values in _chunks(frozen_keys, frozen_values, num_states=len(query)):
-        scores = _products(grouped, keys.transpose(2, 3))
-        new_peak = torch.maximum(peak, scores.amax(-1, keepdim=True))
-        shrink, weights = (peak - new_peak).exp_(), (scores - new_peak).exp_()
-        peak, total = new_peak, total * shrink + weights.sum(-1, keepdim=True)
-        out = out * shrink + _products(weights, values)
-    return (out / total).reshape(query.shape)
-
-
-def _chunks(keys: Tensor, values: Tensor, *, num_states: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Frozen keys and values of consecutive positions, the same for every state: [S, K, C, D]."""
-    for first in range(0, keys.shape[1], CHUNK_POSITIONS):
-        chunk = slice(first, first + CHUNK_POSITIONS)
-        yield tuple(x[:, chunk].expand(num_states, -1, -1, -1) for x in (keys, values))  # type: ignore[misc]
-
-
-def _products(a: Tensor, b: Tensor) -> Tensor:
-    """Batched matrix products over the two leading dimensions."""
-    flat = torch.bmm(a.reshape(-1, *a.shape[2:]), b.reshape(-1, *b.shape[2:]))
-    return flat.view(*a.shape[:2], *flat.shape[1:])
+    out = functional.scaled_dot_product_attention(grouped, key, value, scale=scaling)
+    return out.reshape(query.shape)
 
 
 def attention_function(

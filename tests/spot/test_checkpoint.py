@@ -9,7 +9,7 @@ import pytest
 
 from spot.targets.checkpoint import inspect_directory, spec_of
 from spot.targets.family import TargetError
-from tests.released import FAMILY_NAMES, FamilyName, write_configuration
+from tests.checkpoints import FAMILY_NAMES, FamilyName, write_configuration
 from tests.twins import BLOCK_LENGTH, MASK_ID, PAD_ID, STOP_ID
 
 RELEASED: dict[FamilyName, tuple[int, tuple[int, ...], int]] = {

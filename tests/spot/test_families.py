@@ -10,7 +10,7 @@ from torch import Tensor
 from spot.targets.base import CacheContext, CanvasUnit, State, Unit
 from spot.targets.canvas import NativeCanvasTarget
 from spot.targets.paged import PagedTarget
-from tests.released import FamilyName, specials_of, write_released
+from tests.checkpoints import FamilyName, specials_of, write_released
 from tests.spot.plain_models import PlainModel
 
 L = 8

@@ -77,7 +77,7 @@ def test_fast_numerics_are_measured(tmp_path: Path) -> None:
 def test_company_that_changes_tokens_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.runtime.PagedTarget", Sociable)
+    monkeypatch.setattr(workers.runtime, "PagedTarget", Sociable)
     engine = _engine(tmp_path)
     _finish(engine, _requests(5))
     assert engine.counters()["diverged"] > 0

@@ -1,6 +1,6 @@
 """Random checkpoints in the layouts that the families were released in.
 
-``python -m tests.released DIR`` writes one of each family. Names, shapes, configuration keys and
+``python -m tests.checkpoints DIR`` writes one of each family. Names, shapes, configuration keys and
 file names are those of the released repositories, written down here independently of the adapters;
 only sizes are small. With ``vocabulary="released"`` embeddings have all released rows and the
 special tokens their released ids.
@@ -553,7 +553,7 @@ _SHAPES = {
 
 def main() -> None:
     """Write one checkpoint of each family."""
-    parser = argparse.ArgumentParser(prog="python -m tests.released", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.checkpoints", description=__doc__)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--vocabulary", choices=("tiny", "released"), default="tiny")
     options = parser.parse_args()
