@@ -12,6 +12,7 @@ from manifests.errors import JobFileError
 from manifests.fingerprints import FileIdentity
 from manifests.hashing import sha256_file
 from manifests.job import JobSpec
+from manifests.rules import require_schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,7 @@ def inspect_models(job: JobSpec) -> ModelFiles:
     try:
         target_paths = inspect_directory(job.target.path, block_length=job.target.block_length)
         target = spec_of(job.target.path, block_length=job.target.block_length)
+        require_schedule(job.decode.denoising_steps, block_length=target.block_length)
         drafter_paths, warnings = _inspect_drafter(job, target.block_length)
     except ValueError as error:
         raise JobFileError(str(error)) from error
@@ -47,7 +49,7 @@ def _inspect_drafter(job: JobSpec, block_length: int) -> tuple[list[Path], tuple
     from spot.drafters.spiffy_graph import GRAPH, check_graph
 
     method = resolve_method(job.drafter.method, path)
-    require_fit(method, rule=job.decode.rule, gamma=job.decode.gamma)
+    require_fit(method, rule=job.decode.drafts_as, gamma=job.decode.gamma)
     if method == "spiffy":
         return [Path(path) / GRAPH], tuple(check_graph(path, block_length))
     return [Path(path) / CONFIG, Path(path) / WEIGHTS], tuple(check_drafter(path, block_length))
