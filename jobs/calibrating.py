@@ -24,6 +24,7 @@ from jobs.measuring import (
 from jobs.partial import write_json
 from manifests.errors import ManifestError
 from manifests.job import JobSpec
+from manifests.rules import require_own
 from spot.drafters.checkpoint import WEIGHTS, read_config, write_config
 from spot.drafters.set_model import load_set_model
 from spot.drafters.spiffy_graph import write_graph
@@ -50,6 +51,7 @@ def calibrate(method: CalibrationMethod, request: CalibrationRequest) -> list[Ro
         JobError: drafter, job and method do not go together, or nothing could be observed.
     """
     try:
+        require_own(request.job.decode.rule, what="drafter calibrate")
         rows = _METHODS[method](request)
     except ValueError as error:
         if isinstance(error, JobError | ManifestError):

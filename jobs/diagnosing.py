@@ -9,6 +9,7 @@ from jobs.errors import JobError
 from jobs.in_process import InProcess
 from manifests.drafting import require_fit
 from manifests.job import JobSpec
+from manifests.rules import require_own
 from spot.drafters.checkpoint import read_config
 from spot.drafters.order_model import load_order_model
 from spot.drafters.registry import Method, resolve_method
@@ -51,6 +52,7 @@ def diagnose(request: Diagnosis) -> dict[str, Any]:
             "decode.draft_budget above 0"
         )
     try:
+        require_own(job.decode.rule, what="drafter diagnose")
         method = resolve_method(job.drafter.method, job.drafter.path)
         require_fit(method, rule=job.decode.rule, gamma=job.decode.gamma)
         decoder = InProcess(job, samples=request.samples, held_out=request.held_out)

@@ -13,6 +13,7 @@ from manifests.errors import JobFileError
 from manifests.fingerprints import FileIdentity
 from manifests.hashing import sha256_file
 from manifests.job import JobSpec
+from manifests.rules import require_schedule
 from manifests.store.base import is_s3
 from workers.errors import ModelFilesError
 from workers.model_files import fetched_models
@@ -36,6 +37,7 @@ def inspect_models(job: JobSpec) -> ModelFiles:
         path, block_length = local.target.path, job.target.block_length
         target_paths = inspect_directory(path, block_length=block_length)
         target = spec_of(path, block_length=block_length)
+        require_schedule(job.decode.denoising_steps, block_length=target.block_length)
         check_chat_template(local)
         drafter_paths, warnings = _inspect_drafter(local, target.block_length)
     except (ValueError, ModelFilesError) as error:
@@ -67,7 +69,7 @@ def _inspect_drafter(job: JobSpec, block_length: int) -> tuple[list[Path], tuple
     from spot.drafters.spiffy_graph import GRAPH, check_graph
 
     method = resolve_method(job.drafter.method, path)
-    require_fit(method, rule=job.decode.rule, gamma=job.decode.gamma)
+    require_fit(method, rule=job.decode.drafts_as, gamma=job.decode.gamma)
     if method == "spiffy":
         return [Path(path) / GRAPH], tuple(check_graph(path, block_length))
     return [Path(path) / CONFIG, Path(path) / WEIGHTS], tuple(check_drafter(path, block_length))

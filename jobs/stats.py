@@ -42,7 +42,10 @@ _SUMMED = (
 )
 _MEANS = ("nfe", "nfe_prefill", "nfe_store", "rounds", "drafted", "accepted", "wall_s", "queue_s")
 _SPREAD = ("nfe", "tokens", "wall_s")
-_RULE = ("rule", "tau", "temperature", "top_k", "top_p", "verifier")
+_RULE = (
+    *("rule", "tau", "denoising_steps", "entropy_bound", "temperature", "top_k", "top_p"),
+    "verifier",
+)
 _COLUMNS = (*_SUMMED, "id", "sample", "token_ids", "finish_reason", "error_class")
 
 

@@ -22,6 +22,7 @@ METADATA_REVISION = "spotbatch.revision"
 METADATA_PLAN_SHA256 = "spotbatch.plan_sha256"
 METADATA_VERSIONS = "spotbatch.versions"  # JSON
 METADATA_RULE = "spotbatch.rule"  # JSON of the decode settings, of rows that the attempt decoded
+METADATA_CONFIDENCE = "spotbatch.confidence"  # what the rule calls confidence
 METADATA_DISTRIBUTION_PRESERVING = "spotbatch.distribution_preserving"  # "true: <reason>"
 
 _INT32_LIST = pa.list_(pa.field("element", pa.int32(), nullable=False))

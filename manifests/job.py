@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from manifests.drafting import Method, RuleName, Verifier, require_chain, require_fit, require_path
+from manifests.drafting import Method, Verifier, require_chain, require_fit, require_path
 from manifests.job_finish import OnFinish
 from manifests.job_input import Input, Prompt, require_prompt_source
+from manifests.rules import RuleName, drafts_as, is_released, require_choice, require_constants
 from manifests.settings import Group, Positive, drafting, operational, semantic
 
 WorkKind = Literal["generate", "collect", "null"]
@@ -43,10 +44,17 @@ class Decode(Group):
 
     rule: RuleName = semantic(
         "strict",
-        "the target's transition: `strict` commits one position, `threshold` all above tau",
+        "the target's transition: `strict` commits one position, `threshold` all above tau; the "
+        "others are the samplers of released loops",
     )
     tau: float | None = semantic(
-        None, "confidence (probability) that a position must exceed, of the threshold rule"
+        None, "confidence (probability) that a position must exceed, of rules with a threshold"
+    )
+    denoising_steps: Positive | None = semantic(
+        None, "transitions that fill a block, of released loops; without it one a position"
+    )
+    entropy_bound: float | None = semantic(
+        None, "sum of entropies (nats) that the positions of a transition stay below"
     )
     verifier: Verifier = semantic(
         "coupled", "when a draft counts; `greedy` changes outputs, `rejection` keeps only their law"
@@ -122,14 +130,19 @@ class Decode(Group):
         return self
 
     def _check_rule(self) -> None:
-        if self.rule == "strict" and self.tau is not None:
-            raise ValueError("decode.tau belongs to the threshold rule; with strict, remove it")
-        if self.rule == "threshold" and not (self.tau is not None and 0.0 < self.tau < 1.0):
-            raise ValueError(
-                "decode.rule threshold needs decode.tau, a number between 0 and 1 (both excluded)"
-            )
+        require_constants(
+            self.rule,
+            tau=self.tau,
+            denoising_steps=self.denoising_steps,
+            entropy_bound=self.entropy_bound,
+        )
+        require_choice(self.rule, temperature=self.temperature, top_k=self.top_k)
 
     def _check_verifier(self) -> None:
+        if self.verifier == "greedy" and is_released(self.rule):
+            raise ValueError(
+                f"decode.verifier greedy is not defined for decode.rule {self.rule}; use coupled"
+            )
         if self.verifier != "rejection":
             return
         if self.rule != "strict":
@@ -140,6 +153,13 @@ class Decode(Group):
             raise ValueError(
                 "decode.verifier rejection has nothing to draw at temperature 0; use coupled"
             )
+
+    @property
+    def drafts_as(self) -> RuleName:
+        """The rule that drafters draft for."""
+        return drafts_as(
+            self.rule, temperature=self.temperature, denoising_steps=self.denoising_steps
+        )
 
     @property
     def lets_drafts_matter(self) -> str | None:
@@ -319,7 +339,7 @@ class JobSpec(Group):
         require_chain(drafter.method, verifier=decode.verifier)
         if drafter.method is not None:
             require_path(drafter.method, drafter.path)
-            require_fit(drafter.method, rule=decode.rule, gamma=decode.gamma)
+            require_fit(drafter.method, rule=decode.drafts_as, gamma=decode.gamma)
         cause = decode.lets_drafts_matter
         if cause is not None and self.drafts and decode.draft_budget == "auto":
             raise ValueError(

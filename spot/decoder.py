@@ -15,12 +15,14 @@ from spot.conditionals import stale_of
 from spot.drafters.base import Drafter, DraftRequest, Drafts, Stale, no_drafts
 from spot.limits import Ending, Limits, ending
 from spot.rejection import rejection
+from spot.released import check_schedule
 from spot.targets.base import Conditionals, State, Target, Unit, evaluate
 from spot.trajectory import Decoded, Trajectory
 from spot.transition import Rule
 from spot.verification import (
     Stepper,
     VerifierName,
+    check_verifier,
     coupled,
     greedy,
     signed,
@@ -46,6 +48,11 @@ def open_block(prompt: State, start: int, *, length: int, mask_id: int) -> State
     return state
 
 
+def steps_of(drafts: Drafts, step: int) -> list[int]:
+    """Transitions made in the block before a root at the given step, and before each draft."""
+    return [step, *(step + drafts.depths).tolist()]
+
+
 class ReferenceDecoder:
     """Decodes one sample at a time."""
 
@@ -58,6 +65,9 @@ class ReferenceDecoder:
         budget: int = 0,
         verifier: VerifierName = "coupled",
     ) -> None:
+        """Raises ValueError if target, rule and verifier do not go together."""
+        check_schedule(rule, length=target.spec.block_length)
+        check_verifier(verifier, rule=rule)
         self._target, self._rule, self._verifier = target, rule, verifier
         self._drafter, self._budget = drafter, budget
 
@@ -112,7 +122,14 @@ class ReferenceDecoder:
             cost.positions += (len(units) + len(pending)) * len(root)
             pending = []
             stepper = self._stepper(found, sample, drafts, start, step)
-            made = walk(states, stepper, start=start, mask_id=mask_id, limits=sample.limits)
+            made = walk(
+                states,
+                stepper,
+                start=start,
+                mask_id=mask_id,
+                limits=sample.limits,
+                steps=steps_of(drafts, step) if self._rule.counts_steps else None,
+            )
             trajectory.moves += made.moves
             cost.accepted += made.accepted
             step = len(trajectory.moves) - before
@@ -129,7 +146,7 @@ class ReferenceDecoder:
         )
         drafts = self._drafter.propose([request])[0]
         usable = (drafts.states == self._target.spec.mask_id).any(-1)
-        return drafts._replace(states=drafts.states[usable])
+        return drafts.pick(usable)
 
     def _stepper(
         self, found: Conditionals, sample: Sample, drafts: Drafts, start: int, step: int
@@ -141,6 +158,7 @@ class ReferenceDecoder:
             states=torch.arange(num),
             starts=torch.full((num,), start),
             keys=torch.full((num,), signed(sample.key)),
+            steps=torch.tensor(steps_of(drafts, step)),
             rule=self._rule,
         )
         if self._verifier == "greedy":

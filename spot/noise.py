@@ -46,7 +46,12 @@ def philox(counter: tuple[Tensor, ...], key: tuple[Tensor, Tensor]) -> tuple[Ten
 
 
 def gumbel(
-    keys: Tensor, positions: Tensor, tokens: Tensor, *, step: int = 0, stream: int = COMMITS
+    keys: Tensor,
+    positions: Tensor,
+    tokens: Tensor,
+    *,
+    step: int | Tensor = 0,
+    stream: int = COMMITS,
 ) -> Tensor:
     """Standard Gumbel noise of given tokens.
 
@@ -57,7 +62,8 @@ def gumbel(
         keys: sample keys, int64 [R] (the 64 bits of an unsigned key).
         positions: absolute positions, int64 [R].
         tokens: token ids, int64 [R, C].
-        step: transitions made in the block before this state; 0 under noise-free selection.
+        step: transitions made in the block before this state, of all rows or int64 [R]; 0 under
+            noise-free selection.
         stream: which use of noise this is.
 
     Returns:
@@ -66,10 +72,13 @@ def gumbel(
     return _gumbel(uniform(keys, positions, tokens, step=step, stream=stream))
 
 
-def uniform(keys: Tensor, positions: Tensor, tokens: Tensor, *, step: int, stream: int) -> Tensor:
+def uniform(
+    keys: Tensor, positions: Tensor, tokens: Tensor, *, step: int | Tensor, stream: int
+) -> Tensor:
     """Uniform noise in (0, 1) of given tokens; arguments and shapes as of ``gumbel``."""
     low, high = (keys & _WORD)[:, None], ((keys >> 32) & _WORD)[:, None]
-    fixed = torch.tensor(step, device=keys.device), torch.tensor(stream, device=keys.device)
+    steps = torch.as_tensor(step, device=keys.device).expand(len(keys))[:, None]
+    fixed = steps, torch.tensor(stream, device=keys.device)
     words = philox((tokens >> 2, positions[:, None].expand_as(tokens), *fixed), (low, high))
     chosen = torch.stack(torch.broadcast_tensors(*words), dim=-1)
     r = chosen.gather(-1, (tokens & 3)[..., None])[..., 0]
@@ -85,11 +94,17 @@ def _gumbel(u: Tensor) -> Tensor:
     return -torch.log(-torch.log1p(-u))
 
 
-def gumbel_rows(keys: Tensor, positions: Tensor, *, vocab_size: int) -> Tensor:
-    """Noise of the whole vocabulary, fp64 [R, V]: one Philox call makes four tokens."""
+def gumbel_rows(
+    keys: Tensor, positions: Tensor, *, vocab_size: int, steps: Tensor | None = None
+) -> Tensor:
+    """Noise of the whole vocabulary, fp64 [R, V]: one Philox call makes four tokens.
+
+    ``steps`` [R] are 0 where they are left out: selection does not look at the noise.
+    """
     low, high = (keys & _WORD)[:, None], ((keys >> 32) & _WORD)[:, None]
     quads = torch.arange((vocab_size + 3) // 4, device=keys.device)[None]
-    zero = torch.zeros_like(quads)
-    words = philox((quads, positions[:, None], zero, zero + COMMITS), (low, high))
+    step = (torch.zeros_like(keys) if steps is None else steps)[:, None]
+    stream = torch.full_like(quads, COMMITS)
+    words = philox((quads, positions[:, None], step, stream), (low, high))
     r = torch.stack(torch.broadcast_tensors(*words), dim=-1).flatten(1)[:, :vocab_size]
     return _gumbel(_unit(r))

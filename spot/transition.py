@@ -1,10 +1,11 @@
 """The target's rule Phi: which masked position commits next, and with which token.
 
 Selection is noise free and looks at untempered confidences: *strict* takes the most confident
-position, *threshold* every position above tau, or the most confident one if there is none. The
-token at a selected position is the best one at temperature 0 and a Gumbel-max draw otherwise.
-Phi is a pure function of (state, conditionals, sample key): it looks at neither stop ids nor
-budgets.
+position, *threshold* every position above tau, or the most confident one if there is none. How the
+rules of released loops select is told in ``spot.released``. The token at a selected position is the
+best one at temperature 0 and a Gumbel-max draw otherwise. Phi is a pure function of (state,
+conditionals, sample key), and of the state's step in its block where ``Rule.counts_steps``: it
+looks at neither stop ids nor budgets.
 
 Legend: R rows (state, position), S states, L positions of a block, V vocabulary.
 """
@@ -19,31 +20,80 @@ from torch import Tensor
 
 from spot.noise import gumbel_rows
 
+RuleName = Literal[
+    "strict",
+    "threshold",
+    "low_confidence_static",
+    "low_confidence_dynamic",
+    "llada2_threshold",
+    "sequential",
+    "entropy_bounded",
+]
+
+_CONSTANTS: dict[RuleName, tuple[str, ...]] = {
+    "strict": (),
+    "threshold": ("tau",),
+    "low_confidence_static": ("denoising_steps",),
+    "low_confidence_dynamic": ("tau", "denoising_steps"),
+    "llada2_threshold": ("tau", "denoising_steps"),
+    "sequential": ("denoising_steps",),
+    "entropy_bounded": ("entropy_bound",),
+}
+_BY_DRAWN_TOKEN = ("low_confidence_static", "low_confidence_dynamic", "llada2_threshold")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """The transition rule with its constants; recorded with every output.
 
     Raises:
-        ValueError: tau is missing where the rule needs it, or present where it has no meaning.
+        ValueError: a constant is missing where the rule needs it, or present where it has no
+            meaning.
     """
 
-    name: Literal["strict", "threshold"] = "strict"
+    name: RuleName = "strict"
     tau: float | None = None
+    denoising_steps: int | None = None  # transitions that fill a block; None for one a position
+    entropy_bound: float | None = None  # nats
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.name == "strict" and self.tau is not None:
-            raise ValueError("the strict rule has no tau")
-        if self.name == "threshold" and not (self.tau is not None and 0.0 < self.tau < 1.0):
-            raise ValueError("the threshold rule needs a tau between 0 and 1")
+        takes = _CONSTANTS[self.name]
+        for constant in ("tau", "denoising_steps", "entropy_bound"):
+            if constant not in takes and getattr(self, constant) is not None:
+                raise ValueError(f"the {self.name} rule has no {constant}")
+        if "tau" in takes and not (self.tau is not None and 0.0 < self.tau < 1.0):
+            raise ValueError(f"the {self.name} rule needs a tau between 0 and 1")
+        if "entropy_bound" in takes and not (self.entropy_bound or 0.0) > 0.0:
+            raise ValueError(f"the {self.name} rule needs an entropy_bound above 0")
+        if self.denoising_steps is not None and self.denoising_steps < 1:
+            raise ValueError("denoising_steps is below 1")
+        if self.looks_at_noise and self.top_k == 1:
+            raise ValueError(
+                f"with top_k 1 every confidence of the {self.name} rule is 1; use temperature 0"
+            )
 
     @property
     def log_tau(self) -> float:
-        """log(tau), computed in fp64 and rounded to fp32 once; +inf under the strict rule."""
+        """log(tau), computed in fp64 and rounded to fp32 once; +inf where the rule has no tau."""
         return math.inf if self.tau is None else float(np.float32(math.log(self.tau)))
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it is a released loop's rule (``spot.released``)."""
+        return self.name not in ("strict", "threshold")
+
+    @property
+    def looks_at_noise(self) -> bool:
+        """Whether positions are selected by their drawn tokens; noise then carries the step."""
+        return self.name in _BY_DRAWN_TOKEN and self.temperature > 0.0
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether Phi depends on how many transitions the block has made."""
+        return self.looks_at_noise or self.denoising_steps is not None
 
 
 def ban(logits: Tensor, banned: Tensor) -> Tensor:
@@ -118,13 +168,23 @@ def kept(logits: Tensor, rule: Rule) -> Tensor:
     if rule.top_k:
         keep[:, rule.top_k :] = False
     if rule.top_p < 1.0:
-        tempered = (ranked.double() / rule.temperature).masked_fill(~keep, -torch.inf)
-        mass = torch.softmax(tempered, dim=-1)
+        ranks = (ranked.double() / rule.temperature).masked_fill(~keep, -torch.inf)
+        mass = torch.softmax(ranks, dim=-1)
         keep &= mass.cumsum(-1) - mass < rule.top_p
     return torch.zeros_like(keep).scatter_(1, order, keep)
 
 
-def draw(logits: Tensor, *, keys: Tensor, positions: Tensor, rule: Rule) -> Tensor:
+def tempered(logits: Tensor, rule: Rule) -> Tensor:
+    """Logits over the temperature, which is above 0; -inf where no token is kept; fp64 [R, V]."""
+    scaled = logits.double() / rule.temperature
+    if rule.top_k or rule.top_p < 1.0:
+        scaled = scaled.masked_fill(~kept(logits, rule), -torch.inf)
+    return scaled
+
+
+def draw(
+    logits: Tensor, *, keys: Tensor, positions: Tensor, rule: Rule, steps: Tensor | None = None
+) -> Tensor:
     """The token at each row's position.
 
     Args:
@@ -132,17 +192,17 @@ def draw(logits: Tensor, *, keys: Tensor, positions: Tensor, rule: Rule) -> Tens
         keys: sample keys, int64 [R].
         positions: absolute positions, int64 [R].
         rule: temperature, top-k and top-p.
+        steps: transitions made in the block before each row's state, int64 [R]; they count under
+            rules that look at the noise only.
 
     Returns:
         int64 [R]; ties to the lowest id.
     """
     if rule.temperature == 0.0:
         return logits.max(dim=-1).indices
-    noise = gumbel_rows(keys, positions, vocab_size=logits.shape[1])
-    perturbed = logits.double() / rule.temperature + noise
-    if rule.top_k or rule.top_p < 1.0:
-        perturbed = perturbed.masked_fill(~kept(logits, rule), -torch.inf)
-    return perturbed.max(dim=-1).indices
+    counted = steps if rule.looks_at_noise else None
+    noise = gumbel_rows(keys, positions, vocab_size=logits.shape[1], steps=counted)
+    return (tempered(logits, rule) + noise).max(dim=-1).indices
 
 
 def law(logits: Tensor, rule: Rule) -> Tensor:
@@ -151,5 +211,4 @@ def law(logits: Tensor, rule: Rule) -> Tensor:
         return torch.zeros_like(logits, dtype=torch.float64).scatter_(
             1, logits.max(dim=-1).indices[:, None], 1.0
         )
-    tempered = logits.double() / rule.temperature
-    return tempered.masked_fill(~kept(logits, rule), -torch.inf).softmax(-1)
+    return tempered(logits, rule).softmax(-1)

@@ -14,7 +14,7 @@ Verifiers (paper section 4.3):
 Legend: S states, E (sample, state) pairs, C commits, L positions, V vocabulary.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spot.limits import Ending, Limits, ending
+from spot.released import Selection, drawn_confidence, released_selection
 from spot.targets.base import Conditionals, State
 from spot.trajectory import Commit, Move
 from spot.transition import Rule, draw, select, tied
@@ -61,7 +62,13 @@ class Transitions(NamedTuple):
 
 
 def transitions(
-    conditionals: Conditionals, *, states: Tensor, starts: Tensor, keys: Tensor, rule: Rule
+    conditionals: Conditionals,
+    *,
+    states: Tensor,
+    starts: Tensor,
+    keys: Tensor,
+    steps: Tensor,
+    rule: Rule,
 ) -> Transitions:
     """Phi of (sample, state) pairs; every state has a masked position.
 
@@ -70,10 +77,12 @@ def transitions(
         states: which state each pair is about, int64 [E]; samples may share one.
         starts: absolute position of each pair's block, int64 [E].
         keys: sample keys, int64 [E].
+        steps: transitions made in the block before each pair's state, int64 [E].
         rule: the transition rule.
     """
-    conf = conditionals.dense_confidence()
-    chosen = select(conf, rule)[states]
+    chosen, ties = _selection(
+        conditionals, states=states, starts=starts, keys=keys, steps=steps, rule=rule
+    )
     pair, position = chosen.nonzero(as_tuple=True)
     row = conditionals.row_of[states[pair], position]
     best, best_log = conditionals.token[row], conditionals.confidence[row]
@@ -82,19 +91,48 @@ def transitions(
         token, log_prob = best, best_log
     else:
         logits = conditionals.logits[row]
-        token = draw(logits, keys=keys[pair], positions=absolute, rule=rule)
+        token = draw(logits, keys=keys[pair], positions=absolute, steps=steps[pair], rule=rule)
         drop = logits.gather(1, token[:, None]) - logits.gather(1, best[:, None])
         log_prob = best_log + drop[:, 0]
+    conf = best_log
+    if rule.is_released:
+        conf = drawn_confidence(conditionals.logits[row], token, rule).float()
     counts = chosen.sum(-1).cpu().numpy()
     return Transitions(
         first=np.concatenate([[0], np.cumsum(counts)]),
         position=absolute.cpu().numpy(),
         token=token.cpu().numpy(),
-        confidence=best_log.cpu().numpy(),
+        confidence=conf.cpu().numpy(),
         log_probability=log_prob.cpu().numpy(),
         best=best.cpu().numpy(),
-        tied=tied(conf, rule)[states].cpu().numpy(),
+        tied=ties.cpu().numpy(),
     )
+
+
+def _selection(
+    conditionals: Conditionals,
+    *,
+    states: Tensor,
+    starts: Tensor,
+    keys: Tensor,
+    steps: Tensor,
+    rule: Rule,
+) -> Selection:
+    """The positions that each pair commits."""
+    if rule.is_released:
+        return released_selection(
+            conditionals, states=states, starts=starts, keys=keys, steps=steps, rule=rule
+        )
+    conf = conditionals.dense_confidence()
+    return Selection(select(conf, rule)[states], tied(conf, rule)[states])
+
+
+def check_verifier(verifier: VerifierName, *, rule: Rule) -> None:
+    """Raise ValueError if a verifier is not defined for the rule."""
+    if verifier == "rejection" and rule.name != "strict":
+        raise ValueError("rejection sampling is defined for the strict rule only")
+    if verifier == "greedy" and rule.is_released:
+        raise ValueError(f"greedy match is not defined for the {rule.name} rule; use coupled")
 
 
 class Step(NamedTuple):
@@ -147,6 +185,7 @@ def walk(
     mask_id: int,
     limits: Limits,
     openings: Mapping[bytes, int] | None = None,
+    steps: Sequence[int] | None = None,
 ) -> Walk:
     """Follow the target from the root through the evaluated states, by state.
 
@@ -159,14 +198,12 @@ def walk(
         openings: of drafted full states, by their bytes: where in ``states`` the next block's
             opening behind them stands. Passing from one to the other is a move of the walk, not a
             transition.
+        steps: under a rule that counts steps, the step that each state's transition was computed
+            for: a state that is reached at another one has not been evaluated.
     """
     openings = openings or {}
-    behind = set(openings.values())
-    index_of = {
-        s.tobytes(): i
-        for i, s in reversed(list(enumerate(states)))
-        if i not in behind and (s == mask_id).any()
-    }
+    index_of = _index(states, behind=set(openings.values()), mask_id=mask_id, steps=steps)
+    step_of_root = 0 if steps is None else steps[0]
     moves: list[Move] = []
     path: list[int] = []
     at, crossed, in_block = 0, None, 0
@@ -174,7 +211,8 @@ def walk(
         step = stepper(at)
         move, after = step.move, successor(states[at], step.move, start=start)
         name = after.tobytes()
-        evaluated = crossed is None and (name in index_of or name in openings)
+        reached = name, 0 if steps is None else step_of_root + in_block + 1
+        evaluated = crossed is None and (reached in index_of or name in openings)
         if step.instead is not None and not evaluated:
             move, after = step.instead, successor(states[at], step.instead, start=start)
         moves.append(move)
@@ -183,10 +221,21 @@ def walk(
         end = ending(after, start=start, mask_id=mask_id, limits=limits)
         if end is not None or not evaluated:
             return Walk(after, at, moves, path, end, crossed, 0 if crossed is None else in_block)
-        if name in index_of:
-            at = index_of[name]
+        if reached in index_of:
+            at = index_of[reached]
         else:
             at, crossed, start, in_block = openings[name], after, start + len(after), 0
+
+
+def _index(
+    states: list[State], *, behind: set[int], mask_id: int, steps: Sequence[int] | None
+) -> dict[tuple[bytes, int], int]:
+    """Where each state of the block that has a transition stands first, by bytes and step."""
+    return {
+        (state.tobytes(), 0 if steps is None else steps[i]): i
+        for i, state in reversed(list(enumerate(states)))
+        if i not in behind and (state == mask_id).any()
+    }
 
 
 def successor(state: State, move: Move, *, start: int) -> State:

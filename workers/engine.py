@@ -17,10 +17,11 @@ import numpy as np
 from spot.conditionals import stale_of
 from spot.drafters.base import Drafter, DraftRequest, Drafts, Stale, no_drafts
 from spot.limits import Limits
+from spot.released import check_schedule
 from spot.targets.base import Conditionals, Target
 from spot.trajectory import Trajectory
 from spot.transition import Rule
-from spot.verification import VerifierName, Walk
+from spot.verification import VerifierName, Walk, check_verifier
 from workers.budget import BudgetPolicy
 from workers.forwarding import Forwarder
 from workers.prefix_cache import PrefixCache
@@ -51,8 +52,7 @@ class EngineSettings:
     def __post_init__(self) -> None:
         if self.full_drafts == "look_through" and not self.fused_store:
             raise ValueError("drafts look through to the next block only with fused stores")
-        if self.verifier == "rejection" and self.rule.name != "strict":
-            raise ValueError("rejection sampling is defined for the strict rule only")
+        check_verifier(self.verifier, rule=self.rule)
 
 
 class Observer(Protocol):
@@ -79,6 +79,7 @@ class Engine:
         observer: Observer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        check_schedule(settings.rule, length=target.spec.block_length)
         self._settings, self._limits = settings, limits
         self._drafter, self._budget, self._clock = drafter, budget, clock
         self._observer = observer
@@ -220,7 +221,7 @@ class Engine:
         masses = [p.masses.astype(np.float64) for p in proposed]
         counts = self._budget.choose(masses, num_units=num_units)
         for i, all_drafts, count in zip(willing, proposed, counts, strict=True):
-            drafts[i] = all_drafts._replace(states=all_drafts.states[:count])
+            drafts[i] = all_drafts.pick(slice(count))
         return drafts, float(sum(m[:n].sum() for m, n in zip(masses, counts, strict=True)))
 
     def _request(self, sequence: Sequence) -> DraftRequest:

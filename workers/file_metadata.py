@@ -6,6 +6,7 @@ from manifests import columns
 from manifests.distribution import distribution_preserving
 from manifests.job import JobSpec
 from manifests.plan import Plan
+from manifests.rules import RULES
 from workers.shard_assembly import ShardAssembly
 
 
@@ -31,6 +32,7 @@ def file_metadata(
         columns.METADATA_PLAN_SHA256: plan_sha256,
         columns.METADATA_VERSIONS: json.dumps(versions, sort_keys=True),
         columns.METADATA_RULE: job.decode.model_dump_json(),
+        columns.METADATA_CONFIDENCE: RULES[job.decode.rule].confidence,
         columns.METADATA_DISTRIBUTION_PRESERVING: _distribution(job, copied=copied),
     }
 

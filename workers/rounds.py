@@ -34,6 +34,7 @@ class Entry:
     drafts: Drafts
     states: list[State]
     indices: list[int]  # of the evaluated states
+    steps: list[int] = field(default_factory=list)  # transitions made in the block before each
     openings: dict[bytes, int] = field(default_factory=dict)
     stored: dict[bytes, int] = field(default_factory=dict)
 
@@ -109,10 +110,10 @@ class Packer:
     def add(self, sequence: Sequence, drafts: Drafts, *, pad_to: int = 0) -> None:
         """Add a sequence's root and drafts, padded to ``pad_to`` units."""
         entry = Entry(sequence=sequence, drafts=drafts, states=[], indices=[])
-        self._state(entry, sequence.root, pages=sequence.pages)
-        for state in drafts.states:
+        self._state(entry, sequence.root, pages=sequence.pages, step=sequence.step)
+        for state, depth in zip(drafts.states, drafts.depths.tolist(), strict=True):
             if (state == self.mask_id).any():
-                self._state(entry, state, pages=sequence.pages)
+                self._state(entry, state, pages=sequence.pages, step=sequence.step + depth)
             elif self.full_drafts != "drop":
                 self._full(entry, state)
         self.round_.entries.append(entry)
@@ -127,12 +128,13 @@ class Packer:
     def _unit(self, state: State, pages: list[int]) -> Unit:
         return Unit(state=state, start=len(pages) * len(state), pages=tuple(pages))
 
-    def _state(self, entry: Entry, state: State, *, pages: list[int]) -> None:
+    def _state(self, entry: Entry, state: State, *, pages: list[int], step: int) -> None:
         name = (pages[-1] if pages else NO_PAGE, state.tobytes())
         if name not in self.index_of:
             self.index_of[name] = len(self.round_.states)
             self.round_.states.append(self._unit(state, pages))
         entry.states.append(state)
+        entry.steps.append(step)
         entry.indices.append(self.index_of[name])
 
     def _full(self, entry: Entry, full: State) -> None:
@@ -157,4 +159,5 @@ class Packer:
         entry.stored[name] = page
         if self.full_drafts == "look_through":
             entry.openings[name] = len(entry.states)
-            self._state(entry, np.full_like(full, self.mask_id), pages=[*sequence.pages, page])
+            opening = np.full_like(full, self.mask_id)
+            self._state(entry, opening, pages=[*sequence.pages, page], step=0)

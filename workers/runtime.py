@@ -28,6 +28,8 @@ def rule_of(decode: Decode, *, temperature: float | None = None) -> Rule:
     return Rule(
         name=decode.rule,
         tau=decode.tau,
+        denoising_steps=decode.denoising_steps,
+        entropy_bound=decode.entropy_bound,
         temperature=decode.temperature if temperature is None else temperature,
         top_k=decode.top_k,
         top_p=decode.top_p,

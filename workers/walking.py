@@ -74,6 +74,7 @@ def _walk_group(
         states=torch.tensor([index for e in entries for index in e.indices]),
         starts=torch.tensor([start for e in entries for start in e.starts()]),
         keys=torch.tensor([key for part in keys for key in part]),
+        steps=torch.tensor([step for e in entries for step in e.steps]),
         rule=rule,
     )
     first, walks = 0, []
@@ -86,6 +87,7 @@ def _walk_group(
             mask_id=mask_id,
             limits=sequence.limits,
             openings=entry.openings,
+            steps=entry.steps if rule.counts_steps else None,
         )
         sequence.trajectory.cost.tied += int(phi.tied[[first + i for i in made.path]].sum())
         walks.append(made)

@@ -64,6 +64,12 @@ class Drafts(NamedTuple):
     depths: NDArray[np.int64]  # [D], transitions beyond the root
     proposals: tuple[Proposal, ...] = ()  # of a sampled chain: how each state was drawn
 
+    def pick(self, which: slice | NDArray[np.bool_]) -> "Drafts":
+        """A part of the states; a chain's proposals stay, since they belong to its links."""
+        return self._replace(
+            states=self.states[which], masses=self.masses[which], depths=self.depths[which]
+        )
+
 
 class Drafter(Protocol):
     """Proposes states. Batched: one call serves every sequence of a round."""

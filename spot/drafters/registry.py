@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from spot.transition import Rule
 
 Method = Literal[
-    "spot", "spot_chain", "spot_sets", "sets_stale", "chain", "confidence_tree", "spiffy"
+    "spot",
+    "spot_chain",
+    "spot_sets",
+    "sets_stale",
+    "chain",
+    "confidence_tree",
+    "spiffy",
+    "stale_rule",
 ]
 
 _METHOD_FOR: dict[Kind, Method] = {"order": "spot", "sets": "spot_sets"}
@@ -60,7 +67,7 @@ def make_drafter(
     Args:
         method: how states are proposed; None for what the directory is made for.
         path: the drafter directory, for methods that have one.
-        rule: the target's rule.
+        rule: the target's rule; where one of ours makes the same transitions, that is drafted for.
         mask_id: the mask.
         gamma: mass floor, for methods that have one.
         coupled: whether token hypotheses share the target's noise.
@@ -73,6 +80,9 @@ def make_drafter(
     meant = resolve_method(method, path)
     if sampled and meant != "chain":
         raise ValueError(f"only chains can be drawn, and drafter.method is {meant}")
+    from spot.released import own_twin
+
+    rule = own_twin(rule)
     options = _Options(rule=rule, mask_id=mask_id, gamma=gamma, coupled=coupled, sampled=sampled)
     return _MAKERS[meant](path, options)
 
@@ -141,6 +151,12 @@ def _spiffy(path: str | Path | None, options: _Options) -> "Drafter":
     )
 
 
+def _stale_rule(path: str | Path | None, options: _Options) -> "Drafter":
+    from spot.drafters.stale_rule import StaleRuleDrafter
+
+    return StaleRuleDrafter(rule=options.rule, mask_id=options.mask_id, coupled=options.coupled)
+
+
 _MAKERS: dict[Method, Callable[[str | Path | None, _Options], "Drafter"]] = {
     "spot": _spot,
     "spot_chain": _spot_chain,
@@ -149,4 +165,5 @@ _MAKERS: dict[Method, Callable[[str | Path | None, _Options], "Drafter"]] = {
     "chain": _chain,
     "confidence_tree": _confidence_tree,
     "spiffy": _spiffy,
+    "stale_rule": _stale_rule,
 }

@@ -156,6 +156,8 @@ def test_the_rule_is_told_with_its_constants_and_verifier(tmp_path: Path) -> Non
     assert job_stats(job).to_json()["rule"] == {
         "rule": "threshold",
         "tau": 0.9,
+        "denoising_steps": None,
+        "entropy_bound": None,
         "temperature": 0.5,
         "top_k": 7,
         "top_p": 1.0,

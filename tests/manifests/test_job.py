@@ -13,7 +13,7 @@ from tests.manifests.builders import job_spec
 @pytest.mark.parametrize(
     ("decode", "message"),
     [
-        ({"tau": 0.9}, "decode.tau belongs to the threshold rule"),
+        ({"tau": 0.9}, "decode.tau belongs to the rules threshold, .* with strict, remove it"),
         ({"rule": "threshold"}, "threshold needs decode.tau, a number between 0 and 1"),
         ({"rule": "threshold", "tau": 0.0}, "threshold needs decode.tau"),
         ({"rule": "threshold", "tau": 1.0}, "threshold needs decode.tau"),

@@ -66,7 +66,8 @@ def _evaluate(twin: PagedTarget, state: State) -> Conditionals:
 
 def _phi(found: Conditionals, rule: Rule) -> Transitions:
     zero = torch.tensor([0])
-    return transitions(found, states=zero, starts=zero, keys=torch.tensor([KEY]), rule=rule)
+    keys = torch.tensor([KEY])
+    return transitions(found, states=zero, starts=zero, keys=keys, steps=zero, rule=rule)
 
 
 def _links(live: Live, keys: list[int]) -> list[Proposal]:

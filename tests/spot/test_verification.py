@@ -129,6 +129,7 @@ def _transitions(rule: Rule, *, states: list[int], keys: list[int]) -> Transitio
         states=torch.tensor(states),
         starts=torch.full((len(states),), START),
         keys=torch.tensor(keys),
+        steps=torch.zeros(len(states), dtype=torch.int64),
         rule=rule,
     )
 

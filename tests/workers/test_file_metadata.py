@@ -28,6 +28,18 @@ def test_the_rule_is_there_with_its_constants_and_verifier(tmp_path: Path) -> No
     assert {name: rule[name] for name in expected} == expected
 
 
+def test_a_released_loops_rule_is_there_with_what_it_calls_confidence(tmp_path: Path) -> None:
+    decode = {"rule": "low_confidence_dynamic", "tau": 0.85, "denoising_steps": 4}
+    metadata = said(tmp_path, **decode)
+    rule = json.loads(metadata[columns.METADATA_RULE])
+    assert {name: rule[name] for name in decode} == decode
+    assert metadata[columns.METADATA_CONFIDENCE].startswith("probability of the position's drawn")
+
+
+def test_our_own_rules_call_the_untempered_top_probability_confidence(tmp_path: Path) -> None:
+    assert said(tmp_path)[columns.METADATA_CONFIDENCE].startswith("untempered probability")
+
+
 @pytest.mark.parametrize(
     ("decode", "words"),
     [
