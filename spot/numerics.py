@@ -5,6 +5,8 @@ the inner dimension is summed in fixed chunks of at most 512 (larger inner dimen
 differently for small products and between thread counts). See design "Numerics".
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -25,11 +27,21 @@ class ChunkedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., in] -> [..., out]."""
-        parts = x.split(CHUNK, dim=-1)
-        out = functional.linear(parts[0], self.weights[0])
-        for part, weight in zip(parts[1:], self.weights[1:], strict=True):
-            out = out + functional.linear(part, weight)
+        out = _in_order(x, list(self.weights))
         return out if self.bias is None else out + self.bias
+
+
+def linear_in_chunks(x: Tensor, weight: Tensor) -> Tensor:
+    """[.., in] times [out, in], summed like a ``ChunkedLinear``, without a copy of the weight."""
+    return _in_order(x, weight.split(CHUNK, dim=1))
+
+
+def _in_order(x: Tensor, weights: Sequence[Tensor]) -> Tensor:
+    parts = x.split(CHUNK, dim=-1)
+    out = functional.linear(parts[0], weights[0])
+    for part, weight in zip(parts[1:], weights[1:], strict=True):
+        out = out + functional.linear(part, weight)
+    return out
 
 
 def make_invariant(module: nn.Module) -> None:

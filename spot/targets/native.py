@@ -13,6 +13,7 @@ from torch import nn
 
 from spot.numerics import make_invariant
 from spot.targets.checkpoint import read_config
+from spot.targets.experts import order_experts
 from spot.targets.family import Family, TargetError
 from spot.targets.files import CONFIG, weight_files
 from spot.targets.weights import Filling, stored_tensors
@@ -55,6 +56,8 @@ def empty_model(
     """The native model without memory; ``attention`` is a registered attention function."""
     config = getattr(transformers, family.native.config)(**settings)
     config._attn_implementation = attention
+    if dtype is torch.float64:  # grouped products do not exist in this type
+        config._experts_implementation = "eager"
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)  # a parameter that declares a type of its own keeps it
     try:
@@ -81,6 +84,7 @@ def load_model(
     settings = native_settings(family, directory)
     model = empty_model(family, settings, dtype=dtype, attention=attention)
     if numerics == "invariant":
+        order_experts(model)
         make_invariant(model)
     model = model.to_empty(device=device).eval().requires_grad_(False)
     filling = Filling(model, shares={})

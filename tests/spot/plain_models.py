@@ -63,7 +63,8 @@ class PlainModel:
     def _angles(self, num: int) -> tuple[Tensor, Tensor]:
         size = self._parts.rotary_size
         exponents = torch.arange(0, size, 2).float() / size
-        inverse = 1.0 / self.config["rope_theta"] ** exponents
+        rope = self.config.get("rope_parameters") or self.config
+        inverse = 1.0 / rope["rope_theta"] ** exponents
         angles = torch.arange(num).float()[:, None] * inverse[None, :]
         return angles.cos().to(self._dtype), angles.sin().to(self._dtype)
 
