@@ -51,4 +51,11 @@ def resume_job(uri: str, overrides: Sequence[str] = ()) -> tuple[PlannedJob, Job
         target_files=plan.target_files,
         drafter_files=drafter_files,
     )
-    return PlannedJob(store=stored.store, plan=plan, created=False, warnings=warnings), job
+    planned = PlannedJob(
+        store=stored.store,
+        plan=plan,
+        created=False,
+        warnings=warnings,
+        drafter_files=tuple(drafter_files),
+    )
+    return planned, job

@@ -68,5 +68,11 @@ def command(
         click.echo(f"nothing to retry: {retry.why}")
         return
     click.echo(f"retrying {len(retry.revision.shards)} shards: {retry.why}", err=True)
-    planned = PlannedJob(store=job.store, plan=job.plan, created=False, warnings=())
+    planned = PlannedJob(
+        store=job.store,
+        plan=job.plan,
+        created=False,
+        warnings=(),
+        drafter_files=job.plan.drafter_files,
+    )
     run_to_its_end(ctx, planned, retry.job)
