@@ -53,7 +53,9 @@ def partial_results(
     job = request.job
     identity = settings | {
         "input": job.input.model_dump(mode="json"),
-        "input_sha256": [identify(file.uri).sha256 for file in find_files(job.input)],
+        "input_sha256": [
+            identify(file.uri, job.storage).sha256 for file in find_files(job.input, job.storage)
+        ],
         "target": job.target.model_dump(mode="json"),
         "target_files": _stamps(Path(job.target.path)),
         "decode": job.decode.model_dump(mode="json"),

@@ -90,11 +90,11 @@ class _Checked:
 
 def _check(job: JobSpec) -> _Checked:
     store = open_store(job.output.uri, job.storage)
-    files = find_files(job.input)
+    files = find_files(job.input, job.storage)
     models = inspect_models(job)
     if job.stats.scorer is not None:
         check_scorer(job.stats.scorer)
-    input_files = tuple(identify(file.uri) for file in files)
+    input_files = tuple(identify(file.uri, job.storage) for file in files)
     plan = _stored_plan(store)
     if plan is not None:
         require_same_fields(

@@ -4,12 +4,15 @@ import glob
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
+from jobs.inputs.in_s3 import find_objects
 from manifests.errors import InputError
+from manifests.job import Storage
 from manifests.job_input import Input, InputFormat
+from manifests.store import is_s3
 
 FileFormat = Literal["jsonl", "parquet", "csv", "tsv", "arrow"]
 Compression = Literal["gzip", "zstd"]
@@ -22,6 +25,7 @@ _FORMATS: dict[str, FileFormat] = {
     ".tsv": "tsv",
 }
 _COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+_ANY_STORAGE = Storage()
 _DATASET_STATE = "state.json"
 _DATASET_SPLITS = "dataset_dict.json"
 
@@ -36,11 +40,14 @@ class InputFile:
     """Its name in ids and messages; the same wherever the input as a whole is moved to."""
     format: FileFormat
     compression: Compression | None = None
+    storage: Storage = _ANY_STORAGE
+    """How it is reached, if it is in S3."""
 
 
-def find_files(source: Input) -> list[InputFile]:
+def find_files(source: Input, storage: Storage | None = None) -> list[InputFile]:
     """The files of an input in order; `InputError` if one is missing, doubled or of no use."""
-    files = [file for uri in source.uris for file in _expand(uri, source.format)]
+    storage = storage or Storage()
+    files = [file for uri in source.uris for file in _expand(uri, source.format, storage)]
     repeated = [uri for uri, count in Counter(file.uri for file in files).items() if count > 1]
     if repeated:
         raise InputError(f"input.uri {repeated[0]}: the file is listed twice; list it once")
@@ -59,11 +66,14 @@ def input_name(source: Input) -> str:
     return ", ".join(uri.rstrip("/").rpartition("/")[2] for uri in source.uris)
 
 
-def _expand(uri: str, format_: InputFormat) -> Iterator[InputFile]:
+def _expand(uri: str, format_: InputFormat, storage: Storage) -> Iterator[InputFile]:
     path = Path(uri)
-    if "://" in uri:
-        raise InputError(f"input.uri {uri}: this version reads local files only; copy it here")
-    if path.is_dir():
+    if is_s3(uri):
+        for found in find_objects(uri, storage):
+            yield replace(_described(*found, format_=format_), storage=storage)
+    elif "://" in uri:
+        raise InputError(f"input.uri {uri}: name local files, or s3://bucket/key")
+    elif path.is_dir():
         yield from _dataset_files(path, format_)
     elif glob.has_magic(uri) and not path.exists():
         yield from _matches(uri, format_)
@@ -93,22 +103,28 @@ def _file(path: Path, *, label: str, format_: InputFormat) -> InputFile:
         raise InputError(f"input.uri {path}: there is no such file")
     if not path.is_file():
         raise InputError(f"input.uri {path}: this is not a file; name a file with rows")
-    if path.stat().st_size == 0:
-        raise InputError(f"input.uri {path}: the file is empty; it needs at least one row")
+    return _described(str(path), label, path.stat().st_size, format_=format_)
+
+
+def _described(uri: str, label: str, num_bytes: int, *, format_: InputFormat) -> InputFile:
+    """What a file that is there is, by its name and the job's word."""
+    name = PurePath(uri)
+    if num_bytes == 0:
+        raise InputError(f"input.uri {uri}: the file is empty; it needs at least one row")
     if format_ == "dataset":
         raise InputError(
-            f"input.uri {path}: input.format dataset is a directory made by `save_to_disk`; name "
-            "the directory, or set input.format to auto"
+            f"input.uri {uri}: input.format dataset is a local directory made by `save_to_disk`; "
+            "name the directory, or set input.format to auto"
         )
-    compression = _COMPRESSIONS.get(path.suffix)
-    inner = path.with_suffix("") if compression else path
-    named = _format(inner, shown=path, format_=format_)
+    compression = _COMPRESSIONS.get(name.suffix)
+    inner = name.with_suffix("") if compression else name
+    named = _format(inner, shown=uri, format_=format_)
     if named == "parquet" and compression is not None:
-        raise InputError(f"input.uri {path}: Parquet is compressed inside; unpack the file")
-    return InputFile(uri=str(path), label=label, format=named, compression=compression)
+        raise InputError(f"input.uri {uri}: Parquet is compressed inside; unpack the file")
+    return InputFile(uri=uri, label=label, format=named, compression=compression)
 
 
-def _format(path: Path, *, shown: Path, format_: InputFormat) -> FileFormat:
+def _format(path: PurePath, *, shown: str, format_: InputFormat) -> FileFormat:
     by_name = _FORMATS.get(path.suffix)
     if format_ == "csv":
         return "tsv" if by_name == "tsv" else "csv"

@@ -30,7 +30,7 @@ class InputReader:
             InputError: a file is missing or of no use.
             JobFileError: the template or the filter cannot be read.
         """
-        self.files = tuple(find_files(job.input) if files is None else files)
+        self.files = tuple(find_files(job.input, job.storage) if files is None else files)
         self._limit = job.input.limit
         self._filter = None if job.input.filter is None else parse_filter(job.input.filter)
         self._form: RowForm = row_form(job)
@@ -73,7 +73,7 @@ def _all_rows(files: Iterable[InputFile], wanted: Wanted) -> Iterator[RawRow]:
 
 def read_file(file: InputFile, wanted: Wanted) -> Iterator[RawRow]:
     """The rows of one file."""
-    with open_input(file.uri) as stream:
+    with open_input(file.uri, file.storage) as stream:
         if file.compression is not None:
             stream = pa.CompressedInputStream(stream, file.compression)
         if file.format == "parquet":

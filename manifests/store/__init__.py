@@ -35,8 +35,4 @@ def _open_s3(uri: str, storage: Storage) -> Store:
     from manifests.store.s3 import S3Client, S3Objects, S3Store, parse_location
 
     location = parse_location(uri, field="output.uri")
-    if not location.prefix:
-        raise ManifestError(
-            f"output.uri {uri!r}: a job needs a prefix of its own, as in {location.uri}/my-job"
-        )
     return S3Store(location, objects=S3Objects(S3Client(storage)))

@@ -14,8 +14,19 @@ from manifests.store.s3.client import S3Client
 from manifests.store.s3.location import Location, parse_location
 from manifests.store.s3.objects import ObjectFacts, S3Objects
 
+# A name with these in it cannot be told from a glob; `?` is in no name, since it means a version.
 _MAGIC = re.compile(r"[*\[]")
-# S3 keys with these in them cannot be told from globs; `?` would also mean a version.
+
+
+def has_magic(uri: str) -> bool:
+    """Whether a URI is a glob."""
+    return _MAGIC.search(uri) is not None
+
+
+def fixed_folder(uri: str) -> str:
+    """What a glob's matches have in common: the folder above its first part that is one."""
+    magic = _MAGIC.search(uri)
+    return (uri if magic is None else uri[: magic.start()]).rpartition("/")[0]
 
 
 @lru_cache(maxsize=8)

@@ -32,6 +32,10 @@ class S3Store:
 
     def probe(self) -> None:
         """Prove that create-if-absent and fresh listings hold; raises the remedy."""
+        if not self._location.prefix:
+            raise ManifestError(
+                f"output.uri {self.uri!r}: a job needs a prefix of its own, as in {self.uri}/my-job"
+            )
         name = f".probe-{secrets.token_hex(8)}"
         path = f"{self._location.path}/{name}"
         self._objects.create(path, b"first", about=f"{self.uri}/{name}")

@@ -26,7 +26,7 @@ def test_an_s3_uri_opens_a_store_under_its_prefix() -> None:
 
 def test_a_job_in_s3_needs_a_prefix_of_its_own() -> None:
     with pytest.raises(ManifestError, match="a job needs a prefix of its own"):
-        open_store("s3://bucket")
+        open_store("s3://bucket").probe()
 
 
 @pytest.mark.parametrize("uri", ["gs://bucket/job", "file://host/job", "http://x/y"])
