@@ -34,6 +34,7 @@ class Entry:
     drafts: Drafts
     states: list[State]
     indices: list[int]  # of the evaluated states
+    masses: list[float]  # of the states; 1 for the root
     openings: dict[bytes, int] = field(default_factory=dict)
     stored: dict[bytes, int] = field(default_factory=dict)
 
@@ -108,13 +109,13 @@ class Packer:
 
     def add(self, sequence: Sequence, drafts: Drafts, *, pad_to: int = 0) -> None:
         """Add a sequence's root and drafts, padded to ``pad_to`` units."""
-        entry = Entry(sequence=sequence, drafts=drafts, states=[], indices=[])
-        self._state(entry, sequence.root, pages=sequence.pages)
-        for state in drafts.states:
+        entry = Entry(sequence=sequence, drafts=drafts, states=[], indices=[], masses=[])
+        self._state(entry, sequence.root, pages=sequence.pages, mass=1.0)
+        for state, mass in zip(drafts.states, drafts.masses.tolist(), strict=False):
             if (state == self.mask_id).any():
-                self._state(entry, state, pages=sequence.pages)
+                self._state(entry, state, pages=sequence.pages, mass=mass)
             elif self.full_drafts != "drop":
-                self._full(entry, state)
+                self._full(entry, state, mass=mass)
         self.round_.entries.append(entry)
         num_units = len(entry.states) + len(entry.stored)
         padding = [self._unit(sequence.root, sequence.pages)] * (pad_to - num_units)
@@ -127,15 +128,16 @@ class Packer:
     def _unit(self, state: State, pages: list[int]) -> Unit:
         return Unit(state=state, start=len(pages) * len(state), pages=tuple(pages))
 
-    def _state(self, entry: Entry, state: State, *, pages: list[int]) -> None:
+    def _state(self, entry: Entry, state: State, *, pages: list[int], mass: float) -> None:
         name = (pages[-1] if pages else NO_PAGE, state.tobytes())
         if name not in self.index_of:
             self.index_of[name] = len(self.round_.states)
             self.round_.states.append(self._unit(state, pages))
         entry.states.append(state)
         entry.indices.append(self.index_of[name])
+        entry.masses.append(mass)
 
-    def _full(self, entry: Entry, full: State) -> None:
+    def _full(self, entry: Entry, full: State, *, mass: float) -> None:
         """Store a drafted full block, and open the next one behind it if the round looks through.
 
         Silently not, if no page is free: a draft is never owed.
@@ -157,4 +159,5 @@ class Packer:
         entry.stored[name] = page
         if self.full_drafts == "look_through":
             entry.openings[name] = len(entry.states)
-            self._state(entry, np.full_like(full, self.mask_id), pages=[*sequence.pages, page])
+            opening = np.full_like(full, self.mask_id)
+            self._state(entry, opening, pages=[*sequence.pages, page], mass=mass)
