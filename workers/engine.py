@@ -15,19 +15,21 @@ from typing import Protocol
 import numpy as np
 
 from spot.conditionals import stale_of
-from spot.drafters.base import Drafter, DraftRequest, Drafts, Stale, no_drafts
+from spot.drafters.base import Drafter, Drafts, Stale
 from spot.limits import Limits
 from spot.released import check_schedule
 from spot.targets.base import Conditionals, Target
 from spot.trajectory import Trajectory
 from spot.transition import Rule
 from spot.verification import VerifierName, Walk, check_verifier
-from workers.budget import BudgetPolicy
+from workers.budget import NOTHING, Ask, BudgetPolicy, Spent
+from workers.drafting import Drafting, root_of, size_of
 from workers.forwarding import Forwarder
 from workers.prefix_cache import PrefixCache
 from workers.rounds import Entry, FullDrafts, Packer, Round, ready, take_stores
 from workers.samples import SampleRequest, SampleResult
 from workers.sequence import Sequence
+from workers.totals import Totals
 from workers.walking import walk_entries
 
 
@@ -81,14 +83,21 @@ class Engine:
     ) -> None:
         check_schedule(settings.rule, length=target.spec.block_length)
         self._settings, self._limits = settings, limits
-        self._drafter, self._budget, self._clock = drafter, budget, clock
-        self._observer = observer
+        self._clock, self._observer = clock, observer
         self._cache = PrefixCache(settings.num_pages)
         self._forwarder = Forwarder(target, target.new_pages(settings.num_pages))
         self._length, self._mask_id = target.spec.block_length, target.spec.mask_id
+        self._drafting = Drafting(
+            drafter,
+            budget,
+            length=self._length,
+            mask_id=self._mask_id,
+            full_states=settings.full_drafts != "drop",
+            clock=clock,
+        )
         self._waiting: deque[tuple[float, SampleRequest]] = deque()
         self._active: list[Sequence] = []
-        self._counts = {"forwards": 0, "positions": 0, "drafts": 0, "accepted": 0, "store_units": 0}
+        self._totals = Totals()
 
     def add(self, request: SampleRequest) -> None:
         """Queue one sample.
@@ -117,7 +126,7 @@ class Engine:
     def counters(self) -> dict[str, int]:
         """What has been spent since the engine was made."""
         hits = {"page_hits": self._cache.hits, "page_misses": self._cache.misses}
-        return self._counts | hits | {"out_of_memory": self._forwarder.num_out_of_memory}
+        return self._totals.counters() | hits | {"out_of_memory": self._forwarder.num_out_of_memory}
 
     def check(self) -> None:
         """Recompute the invariants of the page bookkeeping."""
@@ -139,6 +148,7 @@ class Engine:
 
     def step(self) -> list[SampleResult]:
         """One round; returns the samples that it finished."""
+        began = self._clock()
         self._admit()
         if not self._active:
             return []
@@ -146,12 +156,12 @@ class Engine:
         fused = self._settings.fused_store
         take_stores(round_, self._active, length=self._length, fused=fused)
         able = ready(round_, self._active, self._cache, fused=fused)
-        drafts, mass = self._draft(round_, able)
-        self._pack(round_, able, drafts)
+        self._pack(round_, able, self._draft(round_, able))
         found = self._evaluate(round_)
-        accepted = self._walk(round_, found) if found is not None else 0
-        self._observe(round_, mass=mass, accepted=accepted)
-        return self._retire()
+        walks = self._walk(round_, found) if found is not None else []
+        finished = self._retire()
+        self._observe(round_, found, walks, began=began)
+        return finished
 
     def _pages_needed(self, request: SampleRequest) -> int:
         return -(-self._limits(request).end // self._length)
@@ -198,43 +208,16 @@ class Engine:
             full_drafts=self._settings.full_drafts,
             spare_pages=max(0, self._cache.num_available - self._promised()),
         )
-        pad_to = 1 + self._asked if self._settings.padded else 0
+        pad_to = 1 + self._drafting.asked if self._settings.padded else 0
         for sequence, drafted in zip(able, drafts, strict=True):
             packer.add(sequence, drafted, pad_to=0 if sequence.stale is None else pad_to)
 
-    def _draft(self, round_: Round, able: list[Sequence]) -> tuple[list[Drafts], float]:
-        """Drafted states of each sequence, and the mass that they promise together."""
-        drafts = [no_drafts(self._length) for _ in able]
-        self._asked = 0
-        willing = [i for i, s in enumerate(able) if s.stale is not None]
+    def _draft(self, round_: Round, able: list[Sequence]) -> list[Drafts]:
+        """Drafted states of each sequence."""
+        most = self._settings.max_drafts_per_forward
         num_units = len(able) + len(round_.stores)
-        if self._drafter is None or not willing:
-            return drafts, 0.0
-        limit = self._at_most(self._settings.max_drafts_per_forward + num_units) - num_units
-        room = max(0, limit) // len(willing)
-        self._asked = min(room, self._budget.ask(len(willing), num_units))
-        if self._asked == 0:
-            return drafts, 0.0
-        began = self._clock()
-        proposed = self._drafter.propose([self._request(able[i]) for i in willing])
-        self._budget.observe_drafting(self._clock() - began)
-        masses = [p.masses.astype(np.float64) for p in proposed]
-        counts = self._budget.choose(masses, num_units=num_units)
-        for i, all_drafts, count in zip(willing, proposed, counts, strict=True):
-            drafts[i] = all_drafts.pick(slice(count))
-        return drafts, float(sum(m[:n].sum() for m, n in zip(masses, counts, strict=True)))
-
-    def _request(self, sequence: Sequence) -> DraftRequest:
-        assert sequence.stale is not None, "no stale conditionals when a block opens"
-        return DraftRequest(
-            root=sequence.root,
-            stale=sequence.stale,
-            start=sequence.block * self._length,
-            key=sequence.request.key,
-            budget=self._asked,
-            step=sequence.step,
-            full_states=self._settings.full_drafts != "drop",
-        )
+        room = max(0, self._at_most(most + num_units) - num_units)
+        return self._drafting.draft(able, num_stores=len(round_.stores), room=room)
 
     def _evaluate(self, round_: Round) -> Conditionals | None:
         """The forward; None if the round only stores."""
@@ -245,28 +228,41 @@ class Engine:
             self._cache.mark_clean(page)
         return found
 
-    def _walk(self, round_: Round, found: Conditionals) -> int:
-        """Every sample follows its own path; returns accepted drafts."""
+    def _walk(self, round_: Round, found: Conditionals) -> list[Walk]:
+        """Every sample follows its own path and is left where that ended."""
         entries, settings = round_.entries, self._settings
         walks = walk_entries(
             entries, found, rule=settings.rule, verifier=settings.verifier, mask_id=self._mask_id
         )
-        fresh = self._fresh(found, entries, walks)
-        for entry, made, stale in zip(entries, walks, fresh, strict=True):
+        asks = self._asks(entries, walks)
+        fresh = self._fresh(found, entries, walks, asks)
+        for entry, made, stale, ask in zip(entries, walks, fresh, asks, strict=True):
             if self._observer is not None:
                 assert stale is not None, "an observer is shown everything"
                 self._observer.walked(entry, made, stale)
-            self._move_on(entry, made, stale)
-        return sum(made.accepted for made in walks)
+            self._move_on(entry, made, stale, ask)
+        return walks
+
+    def _asks(self, entries: list[Entry], walks: list[Walk]) -> list[Ask]:
+        """What each sample may draft next round."""
+        going = [self._goes_on(made) for made in walks]
+        roots = [
+            root_of(entry, made, mask_id=self._mask_id)
+            for entry, made, goes in zip(entries, walks, going, strict=True)
+            if goes
+        ]
+        full = sum(w.end is None for w in walks) - len(roots)
+        staying = len(self._active) - sum(w.end is not None for w in walks)
+        entering = min(len(self._waiting), self._settings.batch - staying)
+        num_openings = staying - len(roots) + entering
+        asks = iter(self._drafting.ask(roots, num_openings=num_openings, num_stores=full))
+        return [next(asks) if goes else NOTHING for goes in going]
 
     def _fresh(
-        self, found: Conditionals, entries: list[Entry], walks: list[Walk]
+        self, found: Conditionals, entries: list[Entry], walks: list[Walk], asks: list[Ask]
     ) -> list[Stale | None]:
         """Conditionals of the last accepted states, where a drafter or an observer wants them."""
-        wanted = [
-            self._observer is not None or (self._drafter is not None and self._goes_on(w))
-            for w in walks
-        ]
+        wanted = [self._observer is not None or ask.drafts > 0 for ask in asks]
         ends = zip(entries, walks, wanted, strict=True)
         kept = iter(stale_of(found, [e.indices[w.last] for e, w, want in ends if want]))
         return [next(kept) if want else None for want in wanted]
@@ -275,7 +271,7 @@ class Engine:
         """Whether the sample goes on inside a block."""
         return made.end is None and bool((made.root == self._mask_id).any())
 
-    def _move_on(self, entry: Entry, made: Walk, stale: Stale | None) -> None:
+    def _move_on(self, entry: Entry, made: Walk, stale: Stale | None, ask: Ask) -> None:
         """Leave a sample where its walk ended."""
         sequence = entry.sequence
         sequence.trajectory.moves += made.moves
@@ -284,7 +280,7 @@ class Engine:
         page = self._settle(entry, made)
         sequence.root, sequence.end = made.root, made.end
         if self._goes_on(made):
-            sequence.stale = stale
+            sequence.stale, sequence.ask = stale, ask
         elif made.end is None:
             sequence.finish_block(self._cache, mask_id=self._mask_id, page=page)
 
@@ -306,15 +302,25 @@ class Engine:
                 self._cache.release([page])
         return kept
 
-    def _observe(self, round_: Round, *, mass: float, accepted: int) -> None:
-        self._counts["forwards"] += 1
-        self._counts["positions"] += round_.num_units * self._length
-        self._counts["store_units"] += len(round_.stores)
-        self._counts["drafts"] += sum(len(e.states) - 1 for e in round_.entries)
-        self._counts["accepted"] += accepted
-        self._budget.observe_round(
-            num_units=round_.num_units, seconds=self._seconds, mass=mass, accepted=accepted
+    def _observe(
+        self, round_: Round, found: Conditionals | None, walks: list[Walk], *, began: float
+    ) -> None:
+        """Count what the round has spent, and let the policy learn from it."""
+        entries, target_s, drafter_s = round_.entries, self._seconds, self._drafting.seconds
+        accepted = [i in w.path for e, w in zip(entries, walks, strict=True) for i in _drafts(e)]
+        spent = Spent(
+            size=size_of(
+                round_, length=self._length, num_rows=0 if found is None else len(found.token)
+            ),
+            target_s=target_s,
+            drafter_s=drafter_s,
+            host_s=max(0.0, self._clock() - began - target_s - drafter_s),
+            num_sequences=len(entries),
+            masses=np.array([e.masses[i] for e in entries for i in _drafts(e)]),
+            accepted=np.array(accepted, bool),
         )
+        self._drafting.observe(spent)
+        self._totals.add(spent, num_stores=len(round_.stores))
 
     def _retire(self) -> list[SampleResult]:
         done = [s for s in self._active if s.end is not None]
@@ -323,3 +329,8 @@ class Engine:
             self._cache.release(sequence.pages)
         now = self._clock()
         return [s.result(now=now, traced=self._settings.traced) for s in done]
+
+
+def _drafts(entry: Entry) -> range:
+    """Where a sample's drafts stand among its states."""
+    return range(1, len(entry.states))

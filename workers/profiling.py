@@ -1,35 +1,101 @@
 """Start-up measurements for the load-aware budget, on the machine at hand."""
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from spot.drafters.base import STALE_TOP, Drafter, DraftRequest, Stale
 from spot.targets.base import Target, Unit, evaluate
-from workers.budget import MAX_DRAFTS, ForwardCost
+from workers.auto_budget import MAX_DRAFTS, AutoBudget
+from workers.costs import ForwardCost, LinearCost
+from workers.draft_plan import Costs
 
-UNITS = (1, 2, 4, 8, 16, 32, 64)
+UNITS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64)
+WIDE = 16  # units of the forwards that tell what pairs and rows cost
+PAGES = 8  # behind which they stand
 REPEATS = 3
+ENOUGH_S = 5.0  # larger forwards are not measured once so much time has gone
+LEAST = 1e-9
+UNKNOWN_HOST = (2e-4, 2e-4, 5e-5)  # seconds of a round, sequence and draft, until one is seen
+
+Clock = Callable[[], float]
 
 
-def profile_forward(target: Target) -> ForwardCost:
-    """Seconds of one forward by number of open blocks, fastest of a few."""
-    pages = target.new_pages(1)
-    state = np.full(target.spec.block_length, target.spec.mask_id, np.int64)
-    unit = Unit(state=state, start=0, pages=())
-    seconds = []
+def profile(target: Target, drafter: Drafter, *, clock: Clock = time.perf_counter) -> AutoBudget:
+    """A load-aware budget for a target and its drafter."""
+    costs = Costs(
+        length=target.spec.block_length,
+        target=profile_forward(target, clock=clock),
+        drafter=profile_drafter(target, drafter, clock=clock),
+        host=LinearCost(coefficients=np.array(UNKNOWN_HOST)),
+    )
+    return AutoBudget(costs=costs)
+
+
+def profile_forward(target: Target, *, clock: Clock = time.perf_counter) -> ForwardCost:
+    """Seconds of forwards by number of blocks; and what a pair and a masked row add."""
+    length, began = target.spec.block_length, clock()
+    pages = target.new_pages(PAGES)
+
+    def seconds(num: int, *, masked: int, behind: int = 0) -> float:
+        state = np.zeros(length, np.int64)
+        state[:masked] = target.spec.mask_id
+        unit = Unit(state=state, start=behind * length, pages=tuple(range(behind)))
+        return _fastest(lambda: evaluate(target, [unit] * num, pages, num_states=num), clock=clock)
+
+    base: list[float] = []
     for num in UNITS:
-        times = []
-        for _ in range(REPEATS):
-            began = time.perf_counter()
-            evaluate(target, [unit] * num, pages, num_states=num)
-            times.append(time.perf_counter() - began)
-        seconds.append(min(times))
-    return ForwardCost(np.array(UNITS, float), np.array(seconds))
+        if clock() - began < ENOUGH_S or len(base) < 2:
+            base.append(seconds(num, masked=1))
+    plain = seconds(WIDE, masked=1)
+    row_s = (seconds(WIDE, masked=length) - plain) / (WIDE * (length - 1))
+    pair_s = (seconds(WIDE, masked=1, behind=PAGES) - plain) / (WIDE * PAGES * length * length)
+    row_s, pair_s = max(row_s, 0.0), max(pair_s, 0.0)
+    units = np.array(UNITS[: len(base)], np.float64)
+    inherent = units * (row_s + pair_s * length * length)
+    return ForwardCost(
+        positions=units * length,
+        seconds=np.maximum(np.array(base) - inherent, LEAST),
+        pair_s=pair_s,
+        row_s=row_s,
+    )
 
 
-def profile_drafter(target: Target, drafter: Drafter) -> float:
-    """Seconds of one drafting call for one sequence."""
+def profile_drafter(
+    target: Target, drafter: Drafter, *, clock: Clock = time.perf_counter
+) -> LinearCost:
+    """Seconds of a call, of a level of its trees, and of a draft."""
+    request = _request(target)
+
+    def seconds(num: int, *, depth: int) -> tuple[float, int]:
+        asked = [_at_depth(request, depth)] * num
+        drafts = sum(len(d.states) for d in drafter.propose(asked))
+        return _fastest(lambda: drafter.propose(asked), clock=clock), drafts
+
+    (flat, _), (deep, few), (wide, many) = (
+        seconds(1, depth=1),
+        seconds(1, depth=2),
+        seconds(WIDE, depth=2),
+    )
+    level = max(deep - flat, LEAST)
+    draft = max((wide - deep) / max(many - few, 1), LEAST)
+    call = max(flat - level - draft * few, LEAST)
+    return LinearCost(coefficients=np.array([call, level, draft]))
+
+
+def _fastest(action: Callable[[], object], *, clock: Clock) -> float:
+    times = []
+    for _ in range(REPEATS):
+        began = clock()
+        action()
+        times.append(clock() - began)
+    return min(times)
+
+
+def _request(target: Target) -> DraftRequest:
+    """An open block of which nothing is known."""
     length = target.spec.block_length
     stale = Stale(
         log_probs=np.full((length, STALE_TOP), -3.5, np.float16),
@@ -38,10 +104,8 @@ def profile_drafter(target: Target, drafter: Drafter) -> float:
         masked=np.ones(length, bool),
     )
     root = np.full(length, target.spec.mask_id, np.int64)
-    request = DraftRequest(root=root, stale=stale, start=0, key=0, budget=MAX_DRAFTS)
-    times = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        drafter.propose([request])
-        times.append(time.perf_counter() - began)
-    return min(times)
+    return DraftRequest(root=root, stale=stale, start=0, key=0, budget=MAX_DRAFTS)
+
+
+def _at_depth(request: DraftRequest, depth: int) -> DraftRequest:
+    return replace(request, depth=depth)

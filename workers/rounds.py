@@ -34,6 +34,7 @@ class Entry:
     drafts: Drafts
     states: list[State]
     indices: list[int]  # of the evaluated states
+    masses: list[float]  # of the states; 1 for the root
     steps: list[int] = field(default_factory=list)  # transitions made in the block before each
     openings: dict[bytes, int] = field(default_factory=dict)
     stored: dict[bytes, int] = field(default_factory=dict)
@@ -109,13 +110,16 @@ class Packer:
 
     def add(self, sequence: Sequence, drafts: Drafts, *, pad_to: int = 0) -> None:
         """Add a sequence's root and drafts, padded to ``pad_to`` units."""
-        entry = Entry(sequence=sequence, drafts=drafts, states=[], indices=[])
-        self._state(entry, sequence.root, pages=sequence.pages, step=sequence.step)
-        for state, depth in zip(drafts.states, drafts.depths.tolist(), strict=True):
+        entry = Entry(sequence=sequence, drafts=drafts, states=[], indices=[], masses=[])
+        self._state(entry, sequence.root, pages=sequence.pages, step=sequence.step, mass=1.0)
+        for state, depth, mass in zip(
+            drafts.states, drafts.depths.tolist(), drafts.masses.tolist(), strict=True
+        ):
             if (state == self.mask_id).any():
-                self._state(entry, state, pages=sequence.pages, step=sequence.step + depth)
+                step = sequence.step + depth
+                self._state(entry, state, pages=sequence.pages, step=step, mass=mass)
             elif self.full_drafts != "drop":
-                self._full(entry, state)
+                self._full(entry, state, mass=mass)
         self.round_.entries.append(entry)
         num_units = len(entry.states) + len(entry.stored)
         padding = [self._unit(sequence.root, sequence.pages)] * (pad_to - num_units)
@@ -128,7 +132,9 @@ class Packer:
     def _unit(self, state: State, pages: list[int]) -> Unit:
         return Unit(state=state, start=len(pages) * len(state), pages=tuple(pages))
 
-    def _state(self, entry: Entry, state: State, *, pages: list[int], step: int) -> None:
+    def _state(
+        self, entry: Entry, state: State, *, pages: list[int], step: int, mass: float
+    ) -> None:
         name = (pages[-1] if pages else NO_PAGE, state.tobytes())
         if name not in self.index_of:
             self.index_of[name] = len(self.round_.states)
@@ -136,8 +142,9 @@ class Packer:
         entry.states.append(state)
         entry.steps.append(step)
         entry.indices.append(self.index_of[name])
+        entry.masses.append(mass)
 
-    def _full(self, entry: Entry, full: State) -> None:
+    def _full(self, entry: Entry, full: State, *, mass: float) -> None:
         """Store a drafted full block, and open the next one behind it if the round looks through.
 
         Silently not, if no page is free: a draft is never owed.
@@ -160,4 +167,4 @@ class Packer:
         if self.full_drafts == "look_through":
             entry.openings[name] = len(entry.states)
             opening = np.full_like(full, self.mask_id)
-            self._state(entry, opening, pages=[*sequence.pages, page], step=0)
+            self._state(entry, opening, pages=[*sequence.pages, page], step=0, mass=mass)

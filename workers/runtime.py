@@ -11,11 +11,11 @@ from spot.limits import Limits
 from spot.numerics import set_threads
 from spot.targets.paged import PagedTarget
 from spot.transition import Rule
-from workers.budget import AutoBudget, BudgetPolicy, FixedBudget
+from workers.budget import BudgetPolicy, FixedBudget
 from workers.divergence import ReplayingEngine, draft_free
 from workers.engine import Engine, EngineSettings, Observer
 from workers.probe import probe_invariance
-from workers.profiling import profile_drafter, profile_forward
+from workers.profiling import profile
 from workers.samples import FinishReason, SampleRequest, SampleResult
 from workers.tokenization import Tokenization
 from workers.work import Engine as AnyEngine
@@ -203,4 +203,4 @@ def _budget(job: JobSpec, target: PagedTarget, drafter: Drafter | None) -> Budge
         return FixedBudget(job.decode.draft_budget)
     if drafter is None:
         return FixedBudget(0)
-    return AutoBudget(cost=profile_forward(target), draft_seconds=profile_drafter(target, drafter))
+    return profile(target, drafter)

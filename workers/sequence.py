@@ -9,6 +9,7 @@ from spot.drafters.base import Stale
 from spot.limits import Ending, Limits
 from spot.targets.base import State
 from spot.trajectory import Trajectory
+from workers.budget import NOTHING, Ask
 from workers.prefix_cache import NO_PAGE, PrefixCache
 from workers.samples import CommitTrace, SampleRequest, SampleResult
 
@@ -36,6 +37,7 @@ class Sequence:
     block: int = 0
     root: State = field(default_factory=lambda: np.empty(0, np.int64))
     stale: Stale | None = None
+    ask: Ask = NOTHING  # what may be drafted for the root
     step: int = 0  # transitions made in the block
     pages: list[int] = field(default_factory=list)
     writes: list[PageWrite] = field(default_factory=list)

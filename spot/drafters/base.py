@@ -14,6 +14,7 @@ from spot.targets.base import State
 STALE_TOP = 32
 LOG_FLOOR = -60.0
 DOUBT_FLOOR = -40.0
+ANY_DEPTH = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,9 @@ class DraftRequest:
     budget: int  # at most this many drafts
     step: int = 0  # transitions made in the block before the root
     full_states: bool = False  # whether a full state is of use
+    depth: int = ANY_DEPTH  # transitions ahead worth looking; trees grow no deeper
+    floor: float = 0.0  # mass under which a draft is of no use; trees leave such out
+    deeper: float = 0.0  # mass under which it is not worth a level to look behind a draft
 
 
 class Proposal(NamedTuple):

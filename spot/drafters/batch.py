@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from spot.drafters.base import DraftRequest
-from spot.drafters.tree import Bounds, Flags, Ints
+from spot.drafters.tree import Bounds, Flags, Floats, Ints
 from spot.verification import signed
 
 
@@ -27,11 +27,19 @@ class RequestBatch(NamedTuple):
     starts: Tensor  # int64 [B]
     budgets: Ints  # [B]
     full_states: Flags  # [B]
+    depths: Ints  # [B]
+    floors: Floats  # [B]
+    deeper: Floats  # [B]
 
     def bounds(self, *, gamma: float = 0.0, merged: bool = True) -> Bounds:
         """Limits of the trees."""
         return Bounds(
-            budgets=self.budgets, full_states=self.full_states, gamma=gamma, merged=merged
+            budgets=self.budgets,
+            full_states=self.full_states,
+            depths=self.depths,
+            floors=np.maximum(self.floors, np.float32(gamma)),
+            deeper=self.deeper,
+            merged=merged,
         )
 
 
@@ -49,4 +57,7 @@ def stack(requests: list[DraftRequest], *, mask_id: int) -> RequestBatch:
         starts=torch.tensor([r.start for r in requests]),
         budgets=np.array([r.budget for r in requests]),
         full_states=np.array([r.full_states for r in requests]),
+        depths=np.array([r.depth for r in requests]),
+        floors=np.array([r.floor for r in requests], np.float32),
+        deeper=np.array([r.deeper for r in requests], np.float32),
     )

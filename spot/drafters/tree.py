@@ -60,7 +60,9 @@ class Bounds:
 
     budgets: Ints  # [B], nodes per sequence
     full_states: Flags  # [B], whether a full state is of use
-    gamma: float = 0.0  # mass floor; 0 switches it off
+    depths: Ints  # [B], levels per sequence
+    floors: Floats  # [B], mass that every node must reach; 0 switches it off
+    deeper: Floats  # [B], mass that a node must reach to have children
     merged: bool = True  # equal states are one node; a path tree keeps them apart
 
 
@@ -128,7 +130,7 @@ def grow(expand: Expander, *, roots: Ints, masked: Flags, bounds: Bounds) -> lis
     level = _roots(roots)
     kept = level.pick(np.empty(0, np.intp))
     while True:
-        level = level.pick(np.flatnonzero(level.taken.sum(1) < room[level.owner]))
+        level = level.pick(np.flatnonzero(_may_grow(level, room, bounds)))
         if not len(level):
             break
         fresh = expand(level, _floors(kept, bounds))
@@ -143,6 +145,13 @@ def grow(expand: Expander, *, roots: Ints, masked: Flags, bounds: Bounds) -> lis
         kept = _best(_merge(kept) if bounds.merged else kept, bounds.budgets)
         level = kept.pick(np.flatnonzero(kept.depth == depth))
     return [_drafts(kept.pick(np.flatnonzero(kept.owner == b))) for b in range(len(roots))]
+
+
+def _may_grow(level: Nodes, room: Ints, bounds: Bounds) -> Flags:
+    """Nodes that have masked positions left, depth, and mass enough for children."""
+    owner = level.owner
+    rich = level.mass >= bounds.deeper[owner]
+    return (level.taken.sum(1) < room[owner]) & (level.depth < bounds.depths[owner]) & rich
 
 
 def _roots(roots: Ints) -> Nodes:
@@ -175,10 +184,9 @@ def _best(nodes: Nodes, budgets: Ints) -> Nodes:
 
 
 def _floors(kept: Nodes, bounds: Bounds) -> Floats:
-    """Mass that a new node must exceed: gamma, and the lightest kept node of a full tree."""
+    """Mass that a new node must exceed: just under its floor, or a full tree's lightest node."""
     budgets = bounds.budgets
-    gamma = np.nextafter(np.float32(bounds.gamma), np.float32(-1))
-    floors = np.full(len(budgets), max(gamma, np.float32(0)), np.float32)
+    floors = np.maximum(np.nextafter(bounds.floors, np.float32(-1)), np.float32(0))
     counts = np.bincount(kept.owner, minlength=len(budgets))
     lightest = np.full(len(budgets), np.inf, np.float32)
     np.minimum.at(lightest, kept.owner, kept.mass)

@@ -72,7 +72,8 @@ def test_a_job_lives_in_s3_from_its_plan_to_its_report(job: JobSpec) -> None:
     assert "no finding" in invoke("verify", uri)
     keys = invoke("files", uri, "--absolute").split()
     assert keys == [
-        f"{uri}/{shard.data_key}" for shard in (read_seal(opened.store) or pytest.fail()).shards
+        f"{uri}/{shard.data_key}"
+        for shard in (read_seal(opened.store) or pytest.fail("there is no seal")).shards
     ]
     tables = committed_rows(opened.store, opened.plan, read_committed(opened).records)
     assert [row for table in tables for row in table["id"].to_pylist()] == [

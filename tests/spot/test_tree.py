@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spot.drafters.base import Drafts
+from spot.drafters.base import ANY_DEPTH, Drafts
 from spot.drafters.tree import Bounds, Flags, Floats, Hypotheses, Ints, expand_positions, grow
 
 LENGTH = 6
@@ -43,7 +43,13 @@ def _grow(law: Law, hypotheses: Hypotheses, budgets: list[int], gamma: float = 0
         expand_positions(law, hypotheses),
         roots=np.full((num, LENGTH), -1),
         masked=np.ones((num, LENGTH), bool),
-        bounds=Bounds(budgets=np.array(budgets), full_states=np.zeros(num, bool), gamma=gamma),
+        bounds=Bounds(
+            budgets=np.array(budgets),
+            full_states=np.zeros(num, bool),
+            depths=np.full(num, ANY_DEPTH),
+            floors=np.full(num, gamma, np.float32),
+            deeper=np.zeros(num, np.float32),
+        ),
     )
 
 

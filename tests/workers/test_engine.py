@@ -16,7 +16,10 @@ from spot.targets.paged import PagedTarget
 from spot.trajectory import Decoded
 from spot.transition import Rule
 from tests.twins import BLOCK_LENGTH, MASK_ID, PAD_ID, STOP_ID, write_sdar_twin
-from workers.budget import AutoBudget, BudgetPolicy, FixedBudget, Floats, ForwardCost
+from workers.auto_budget import AutoBudget
+from workers.budget import Ask, BudgetPolicy, Drafted, FixedBudget, Root
+from workers.costs import ForwardCost, ForwardSize, LinearCost
+from workers.draft_plan import Costs
 from workers.engine import Engine, EngineSettings
 from workers.rounds import FullDrafts
 from workers.samples import SampleRequest, SampleResult
@@ -132,16 +135,21 @@ class Whimsical(FixedBudget):
         super().__init__(0)
         self._rng = np.random.default_rng(1)
 
-    def ask(self, num_roots: int, num_units: int) -> int:
-        return int(self._rng.integers(0, 9))
+    def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
+        drawn = self._rng.integers(0, 9, (len(roots), 2)).tolist()
+        return [Ask(drafts, depth, 0.01 * depth) for drafts, depth in drawn]
 
-    def choose(self, masses: list[Floats], *, num_units: int) -> list[int]:
-        return [int(self._rng.integers(0, len(m) + 1)) for m in masses]
+    def choose(
+        self, drafted: list[Drafted], *, base: ForwardSize, num_sequences: int, seconds: float
+    ) -> list[int]:
+        return [int(self._rng.integers(0, len(d.full) + 1)) for d in drafted]
 
 
 def _eager() -> AutoBudget:
     """An automatic budget that believes forwards to be free."""
-    return AutoBudget(cost=ForwardCost(np.array([1.0, 64.0]), np.ones(2)), draft_seconds=0.0)
+    free = ForwardCost(positions=np.array([1.0, 64.0]) * L, seconds=np.ones(2))
+    nothing = LinearCost(coefficients=np.zeros(3))
+    return AutoBudget(costs=Costs(length=L, target=free, drafter=nothing, host=nothing))
 
 
 @pytest.mark.parametrize("rule", [GREEDY, SAMPLED], ids=["greedy", "sampled"])

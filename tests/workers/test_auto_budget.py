@@ -1,0 +1,136 @@
+"""The load-aware budget: who drafts under which load, what is evaluated, and what is learnt."""
+
+import numpy as np
+import pytest
+
+from tests.workers.drafted import blocks, costs, drafted, root
+from workers.auto_budget import PROBE, AutoBudget
+from workers.budget import Ask, Root, Spent
+
+FLAT = [1.0] * 64
+STEEP = [float(n) for n in range(1, 65)]
+
+
+def _budget(table: list[float], *, level_s: float = 0.001) -> AutoBudget:
+    return AutoBudget(costs=costs(table=table, level_s=level_s, draft_s=1e-6))
+
+
+def _roots(num: int) -> list[Root]:
+    return [root(row) for row in range(num)]
+
+
+def _ask(budget: AutoBudget, num: int) -> list[Ask]:
+    return budget.ask(_roots(num), base=blocks(num), num_sequences=num)
+
+
+def _spent(num: int, *, seconds: float, masses: list[float], accepted: list[bool]) -> Spent:
+    return Spent(
+        size=blocks(num + len(masses)),
+        target_s=seconds,
+        drafter_s=0.0,
+        host_s=0.0,
+        num_sequences=num,
+        masses=np.array(masses),
+        accepted=np.array(accepted, bool),
+    )
+
+
+def _choose(budget: AutoBudget, masses: list[float], *, ask: Ask) -> list[int]:
+    found = drafted(np.array(masses), ask=ask)
+    return budget.choose([found], base=blocks(1), num_sequences=1, seconds=0.001)
+
+
+def test_where_forwards_are_flat_everybody_drafts() -> None:
+    assert all(a.drafts > 3 and a.depth > 2 for a in _ask(_budget(FLAT), 3))
+
+
+def test_where_a_draft_costs_a_root_nobody_drafts() -> None:
+    assert [a.drafts for a in _ask(_budget(STEEP), 8)] == [0] * 8
+
+
+def test_a_costly_drafter_shuts_the_gate() -> None:
+    assert _ask(_budget(FLAT, level_s=100.0), 1) == [Ask(0)]
+
+
+def test_without_roots_nothing_is_asked() -> None:
+    assert _budget(FLAT).ask([], base=blocks(3), num_sequences=3) == []
+
+
+def test_probes_take_turns_and_less_than_a_hundredth_of_the_time() -> None:
+    budget, probes, cost = _budget(STEEP), 0, 0.0
+    seen = set()
+    for _ in range(5000):
+        asks = _ask(budget, 8)
+        asked = [i for i, a in enumerate(asks) if a.drafts]
+        seen.update(asked)
+        probes += len(asked)
+        seconds = 8.0 + (PROBE.drafts if asked else 0)
+        cost += seconds - 8.0
+        budget.observe(_spent(8, seconds=seconds, masses=[], accepted=[]))
+    assert probes > 5
+    assert len(seen) > 5
+    assert cost < 0.01 * 5000 * 8.0
+
+
+def test_a_probe_is_evaluated_whatever_it_found() -> None:
+    budget = _budget(STEEP)
+    budget.probe_credit_s = 1e9
+    (ask,) = _ask(budget, 1)
+    assert ask == PROBE
+    assert _choose(budget, [0.01, 0.001], ask=ask) == [2]
+
+
+def test_drafts_that_are_never_accepted_shut_the_gate() -> None:
+    budget = _budget([1.0 + 0.2 * n for n in range(64)])
+    for _ in range(400):
+        (ask,) = _ask(budget, 1)
+        if ask.drafts:
+            _choose(budget, [0.9, 0.8], ask=ask)
+        budget.observe(_spent(1, seconds=1.4, masses=[0.9, 0.8], accepted=[False, False]))
+    assert _ask(budget, 1)[0].drafts in (0, PROBE.drafts)
+    assert budget.calibration(np.array(0.9)) < 0.2
+
+
+def test_masses_that_come_true_more_often_than_promised_open_it() -> None:
+    budget = _budget([1.0 + 0.6 * n for n in range(64)])
+    for _ in range(300):
+        budget.observe(_spent(1, seconds=1.6, masses=[0.45], accepted=[True]))
+        budget.profile.observe(
+            20, np.full((6, 8), float(budget.calibration(np.array(0.45)))), bound=0.0
+        )
+    assert _ask(budget, 1)[0].drafts > 0
+
+
+def test_a_sequence_whose_drafts_are_light_drafts_less_than_the_others() -> None:
+    budget = _budget([1.0 + 0.28 * n for n in range(64)])
+    _ask(budget, 2)
+    budget.leans = {(0, 0, 0): 0.7, (0, 1, 0): 1.2}
+    light, heavy = _ask(budget, 2)
+    assert light.drafts < heavy.drafts
+
+
+def test_samples_that_left_are_forgotten() -> None:
+    budget = _budget(FLAT)
+    _ask(budget, 5)
+    _ask(budget, 2)
+    assert set(budget.leans) == {(0, 0, 0), (0, 1, 0)}
+
+
+def test_expectations_that_do_not_come_true_make_seconds_cheaper() -> None:
+    budget = _budget(FLAT)
+    (ask,) = _ask(budget, 1)
+    before = budget.rate
+    for _ in range(50):
+        _choose(budget, [0.9], ask=ask)
+        budget.observe(_spent(1, seconds=4.0, masses=[0.9], accepted=[True]))
+    assert budget.rate < 0.8 * before
+
+
+def test_levels_and_calls_of_the_drafter_are_relearnt() -> None:
+    budget = _budget(FLAT)
+    (ask,) = _ask(budget, 1)
+    for _ in range(200):
+        budget.choose(
+            [drafted(np.array([0.9, 0.8]), ask=ask)], base=blocks(1), num_sequences=1, seconds=0.5
+        )
+    assert float(budget.costs.drafter(1, 3, 2)) == pytest.approx(0.5, rel=0.05)

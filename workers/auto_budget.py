@@ -1,0 +1,138 @@
+"""The load-aware budget: as many drafts as the machine has slack for, scored over all sequences.
+
+A draft costs a whole block and saves at most one transition later. Two decisions a round (design
+"The engine and its budget"):
+
+* the *gate*, before anything is drafted: from what recent drafts were worth and what forwards,
+  levels of the drafter and the host cost, it says who drafts, how many and how deep. Where nobody
+  should, a probe now and then keeps the knowledge fresh for less than 1% of the time.
+* the *prefix scan*, once masses are known: of all candidates, sorted by worth, the best prefix. The
+  price of a second is what the gate expects of it, corrected by what such rounds really gave.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from workers.budget import NOTHING, Ask, Drafted, Name, Root, Spent
+from workers.costs import Floats, ForwardSize, unit_size
+from workers.draft_plan import Costs, Plan, best_plan, best_prefix
+from workers.masses import CHILD, Calibration, MassProfile, by_depth, levels_of
+
+MAX_DRAFTS = 24
+GAIN = 1.01  # drafting must promise this much more than not drafting
+PROBE_SHARE = 0.005  # of the time
+PROBE = Ask(2, depth=2)
+SLACK = 0.8  # drafts are grown down to this share of what one must be worth
+REALISM_MEMORY = 0.02
+LEAN_MEMORY, LEAN_LIMIT = 0.1, 1.5
+
+
+@dataclass(slots=True, kw_only=True)
+class AutoBudget:
+    """Decides by measured costs and realised acceptance."""
+
+    costs: Costs
+    profile: MassProfile = field(default_factory=MassProfile)
+    calibration: Calibration = field(default_factory=Calibration)
+    leans: dict[Name, float] = field(default_factory=dict)  # a sequence's drafts against others'
+    probe_credit_s: float = 0.0
+    num_probes: int = 0
+    is_probe: bool = False
+    expected: float = 0.0  # transitions per second that the gate counts on next round
+    promised: float = 0.0  # the same of the round under way; 0 where it has no drafts
+    realism: float = 1.0  # realised against expected
+
+    @property
+    def rate(self) -> float:
+        """Transitions that a second brings at this load: its price."""
+        return self.expected * self.realism
+
+    def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
+        """The gate."""
+        self.leans = {r.name: self.leans.get(r.name, 1.0) for r in roots}
+        self.is_probe = False
+        if not roots:
+            return []
+        worth = self.profile.expect(
+            np.array([r.masked for r in roots]), np.array(list(self.leans.values()))
+        )
+        plan = best_plan(roots, worth, base=base, num_sequences=num_sequences, costs=self.costs)
+        alone = num_sequences / self.costs.alone(base, num_sequences)
+        if plan is None or plan.rate < GAIN * alone:
+            return self._probe(roots, base)
+        self.expected = plan.rate
+        return self._asks(roots, plan)
+
+    def _asks(self, roots: list[Root], plan: Plan) -> list[Ask]:
+        """The plan with room for luck, and the masses under which more of it would not pay."""
+        costs, num = self.costs, len(roots)
+        pages, masked = sum(r.pages for r in roots) // num, sum(r.masked for r in roots) // num
+        unit = unit_size(length=costs.length, pages=pages, masked=masked)
+        handling_s = float(costs.host(0, 0, 1) + costs.drafter(0, 0, 1))
+        price = self.rate * (costs.added(plan.size, unit) + handling_s)
+        level = self.rate * float(costs.drafter(0, 1, 0))
+        floor = self.calibration.inverse(SLACK * price)
+        deeper = self.calibration.inverse((price + level) / CHILD)
+        return [
+            Ask(min(MAX_DRAFTS, 2 * count + 2), depth + 2, floor, deeper) if count else NOTHING
+            for count, depth in zip(plan.counts.tolist(), plan.depths.tolist(), strict=True)
+        ]
+
+    def _probe(self, roots: list[Root], base: ForwardSize) -> list[Ask]:
+        """Nobody drafts, or one root does, if a probe is due; they take turns."""
+        chosen = self.num_probes % len(roots)
+        unit = unit_size(
+            length=self.costs.length, pages=roots[chosen].pages, masked=roots[chosen].masked
+        )
+        drafts = ForwardSize(*(PROBE.drafts * part for part in unit))
+        drafting_s = float(self.costs.drafter(1, PROBE.depth, PROBE.drafts))
+        if self.probe_credit_s < drafting_s + self.costs.added(base, drafts):
+            return [NOTHING] * len(roots)
+        self.probe_credit_s, self.is_probe = 0.0, True
+        self.num_probes += 1
+        return [PROBE if i == chosen else NOTHING for i in range(len(roots))]
+
+    def choose(
+        self, drafted: list[Drafted], *, base: ForwardSize, num_sequences: int, seconds: float
+    ) -> list[int]:
+        """The prefix scan; a probe is evaluated whatever it found."""
+        worths = [self.calibration(d.drafts.masses.astype(np.float64)) for d in drafted]
+        self._learn(drafted, worths, seconds)
+        if self.is_probe:
+            return [len(w) for w in worths]
+        self.promised = self.expected
+        return best_prefix(
+            drafted,
+            worths,
+            rate=self.rate,
+            base=base,
+            num_sequences=num_sequences,
+            costs=self.costs,
+        )
+
+    def _learn(self, drafted: list[Drafted], worths: list[Floats], seconds: float) -> None:
+        """What the drafter's call cost and found."""
+        levels = [levels_of(d.drafts, depth=d.ask.depth, deeper=d.ask.deeper) for d in drafted]
+        self.costs.drafter.observe(1.0, max(levels), sum(map(len, worths)), seconds=seconds)
+        for each, worth, grown in zip(drafted, worths, levels, strict=True):
+            spent = len(worth) >= each.ask.drafts
+            bound = float(worth[-1]) if spent else float(self.calibration(np.array(each.ask.floor)))
+            found = by_depth(each.drafts, worth, levels=grown, depth=each.ask.depth)
+            ratio = self.profile.observe(each.root.masked, found, bound=bound)
+            lean = self.leans.get(each.root.name, 1.0)
+            lean *= 1.0 + LEAN_MEMORY * (min(ratio, 2.0) - 1.0)
+            self.leans[each.root.name] = min(max(lean, 1 / LEAN_LIMIT), LEAN_LIMIT)
+
+    def observe(self, spent: Spent) -> None:
+        """Refresh costs, calibration and how far expectations can be trusted."""
+        seconds = spent.target_s + spent.drafter_s + spent.host_s
+        self.probe_credit_s += PROBE_SHARE * seconds
+        self.costs.target.observe(spent.size, spent.target_s)
+        self.costs.host.observe(1.0, spent.num_sequences, len(spent.masses), seconds=spent.host_s)
+        self.calibration.observe(spent.masses, spent.accepted)
+        if self.promised > 0.0:
+            made = spent.num_sequences + float(spent.accepted.sum())
+            ratio = min(made / max(seconds * self.promised, 1e-9), 2.0)
+            self.realism += REALISM_MEMORY * (ratio - self.realism)
+        self.promised = 0.0

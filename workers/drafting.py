@@ -1,0 +1,135 @@
+"""Drafting inside the engine: whom the policy lets draft next round, and the drafter's call.
+
+The policy is asked when a round ends, so that stale conditionals are kept only for the roots that
+will use them; it chooses among the drafts once they are there.
+"""
+
+from collections.abc import Callable
+
+from spot.drafters.base import Drafter, DraftRequest, Drafts, no_drafts
+from spot.verification import Walk
+from workers.budget import NOTHING, Ask, BudgetPolicy, Drafted, Root, Spent
+from workers.costs import ForwardSize, unit_size
+from workers.rounds import Entry, Round
+from workers.sequence import Sequence
+
+
+def name_of(sequence: Sequence) -> tuple[int, int, int]:
+    """What a policy calls a sample."""
+    request = sequence.request
+    return request.shard, request.row, request.sample
+
+
+def root_of(entry: Entry, made: Walk, *, mask_id: int) -> Root:
+    """The next root of a sample that goes on inside a block."""
+    sequence = entry.sequence
+    pages = len(sequence.pages) + (made.crossed is not None)
+    return Root(name_of(sequence), pages, int((made.root == mask_id).sum()))
+
+
+def size_of(round_: Round, *, length: int, num_rows: int) -> ForwardSize:
+    """What a packed round computes."""
+    units = (*round_.states, *round_.stores, *round_.padding)
+    pages = sum(len(unit.pages) + 1 for unit in units)
+    return ForwardSize(length * len(units), length * length * pages, num_rows)
+
+
+class Drafting:
+    """The drafter and the policy over it; without a drafter nothing is ever drafted."""
+
+    def __init__(
+        self,
+        drafter: Drafter | None,
+        budget: BudgetPolicy,
+        *,
+        length: int,
+        mask_id: int,
+        full_states: bool,
+        clock: Callable[[], float],
+    ) -> None:
+        self._drafter, self._budget = drafter, budget
+        self._length, self._mask_id = length, mask_id
+        self._full_states, self._clock = full_states, clock
+        self.asked = 0  # the most drafts that a sequence was asked for in this round
+        self.seconds = 0.0  # of the drafter, in this round
+
+    def ask(self, roots: list[Root], *, num_openings: int, num_stores: int) -> list[Ask]:
+        """What each root may draft next round, beside so many openings and stores."""
+        if self._drafter is None:
+            return [NOTHING] * len(roots)
+        length = self._length
+        opening = unit_size(length=length, pages=0, masked=length)
+        store = unit_size(length=length, pages=0, masked=0)
+        base = self._sum([(r.pages, r.masked) for r in roots])
+        for unit, num in ((opening, num_openings), (store, num_stores)):
+            base = base.plus(ForwardSize(*(num * u for u in unit)))
+        return self._budget.ask(roots, base=base, num_sequences=len(roots) + num_openings)
+
+    def _sum(self, blocks: list[tuple[int, int]]) -> ForwardSize:
+        """The size of blocks of so many (pages, masked positions)."""
+        pages, masked = (sum(column) for column in zip(*blocks, strict=True)) if blocks else (0, 0)
+        positions = self._length * len(blocks)
+        return ForwardSize(positions, self._length * (positions + self._length * pages), masked)
+
+    def observe(self, spent: Spent) -> None:
+        """A round is over."""
+        self._budget.observe(spent)
+
+    def draft(self, able: list[Sequence], *, num_stores: int, room: int) -> list[Drafts]:
+        """The drafted states of each sequence of a round.
+
+        Args:
+            able: the sequences whose roots are evaluated.
+            num_stores: blocks that are stored beside them.
+            room: at most so many drafts in all.
+        """
+        drafts = [no_drafts(self._length) for _ in able]
+        self.asked, self.seconds = 0, 0.0
+        willing = [i for i, s in enumerate(able) if s.stale is not None and s.ask.drafts > 0]
+        if self._drafter is None or not willing or room < len(willing):
+            return drafts
+        each = room // len(willing)
+        asks = [a._replace(drafts=min(a.drafts, each)) for a in (able[i].ask for i in willing)]
+        self.asked = max(a.drafts for a in asks)
+        began = self._clock()
+        requests = [self._request(able[i], a) for i, a in zip(willing, asks, strict=True)]
+        proposed = self._drafter.propose(requests)
+        self.seconds = self._clock() - began
+        drafted = [
+            self._drafted(able[i], a, p) for i, a, p in zip(willing, asks, proposed, strict=True)
+        ]
+        for i, each_drafted, count in zip(
+            willing, drafted, self._choose(able, drafted, num_stores), strict=True
+        ):
+            chosen = each_drafted.drafts
+            drafts[i] = chosen.pick(slice(count))
+        return drafts
+
+    def _choose(self, able: list[Sequence], drafted: list[Drafted], num_stores: int) -> list[int]:
+        roots = [(len(s.pages), int((s.root == self._mask_id).sum())) for s in able]
+        base = self._sum(roots)
+        store = unit_size(length=self._length, pages=0, masked=0)
+        base = base.plus(ForwardSize(*(num_stores * u for u in store)))
+        return self._budget.choose(
+            drafted, base=base, num_sequences=len(able), seconds=self.seconds
+        )
+
+    def _drafted(self, sequence: Sequence, ask: Ask, drafts: Drafts) -> Drafted:
+        masked = int((sequence.root == self._mask_id).sum())
+        root = Root(name_of(sequence), len(sequence.pages), masked)
+        return Drafted(root, ask, drafts, ~(drafts.states == self._mask_id).any(-1))
+
+    def _request(self, sequence: Sequence, ask: Ask) -> DraftRequest:
+        assert sequence.stale is not None, "no stale conditionals when a block opens"
+        return DraftRequest(
+            root=sequence.root,
+            stale=sequence.stale,
+            start=sequence.block * self._length,
+            key=sequence.request.key,
+            budget=ask.drafts,
+            step=sequence.step,
+            full_states=self._full_states,
+            depth=ask.depth,
+            floor=ask.floor,
+            deeper=ask.deeper,
+        )
