@@ -91,7 +91,7 @@ class MassProfile:
     seen: Floats = field(default_factory=lambda: np.full(NUM_BINS, 1.0))  # [B]
 
     def expect(self, masked: Ints, leans: Floats) -> Floats:
-        """Worth of the drafts of N roots by depth and rank, [N, D, K]; none exceeds its parent's."""
+        """Worth of N roots' drafts by depth and rank, [N, D, K]; none exceeds its parent's."""
         worth = np.minimum.accumulate(self.worth, axis=1)[bin_of(masked)]
         return np.minimum(1.0, leans[:, None, None] * worth)
 

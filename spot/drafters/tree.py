@@ -151,7 +151,8 @@ def _may_grow(level: Nodes, room: Ints, bounds: Bounds) -> Flags:
     """Nodes that have masked positions left, depth, and mass enough for children."""
     owner = level.owner
     rich = level.mass >= bounds.deeper[owner]
-    return (level.taken.sum(1) < room[owner]) & (level.depth < bounds.depths[owner]) & rich
+    may: Flags = (level.taken.sum(1) < room[owner]) & (level.depth < bounds.depths[owner]) & rich
+    return may
 
 
 def _roots(roots: Ints) -> Nodes:

@@ -1,5 +1,7 @@
 """What to draft and what of it to evaluate."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -105,7 +107,7 @@ def test_what_the_host_does_for_a_draft_counts() -> None:
     dear = costs(table=FLAT)
     dear.host = LinearCost(coefficients=np.array([0.0, 0.0, 1.0]))
     worth = [np.array([0.9])]
-    args = {"rate": 1.0, "base": blocks(1), "num_sequences": 1}
+    args: dict[str, Any] = {"rate": 1.0, "base": blocks(1), "num_sequences": 1}
     assert best_prefix([drafted(worth[0])], worth, **args, costs=costs(table=FLAT)) == [1]
     assert best_prefix([drafted(worth[0])], worth, **args, costs=dear) == [0]
 
