@@ -24,16 +24,19 @@ def explore(initial: State, variant: Variant, *, alike: bool = False) -> Explora
     `alike`: states that differ by names of attempts only are looked at once (`states.plain`).
     """
     came_from: dict[State, tuple[State, str] | None] = {initial: None}
-    waiting = deque([initial])
+    waiting, seen = deque([initial]), {initial}
     while waiting:
         state = waiting.popleft()
         for step in steps(state, variant):
-            violation = _changed(state, step.state) or _wrong(step.state, variant)
+            violation = _changed(state, step.state)
+            is_new = step.state not in seen
+            seen.add(step.state)
+            violation = violation or (_wrong(step.state, variant) if is_new else None)
             if violation is not None:
                 trace = (*_trace(came_from, state), step.label)
                 return Exploration(num_states=len(came_from), violation=violation, trace=trace)
-            reached = plain(step.state) if alike else step.state
-            if reached not in came_from:
+            reached = plain(step.state) if alike and is_new else step.state
+            if is_new and reached not in came_from:
                 came_from[reached] = (state, step.label)
                 waiting.append(reached)
     return Exploration(num_states=len(came_from))
