@@ -58,7 +58,7 @@ class Recorder:
         sequence = entry.sequence
         request = sequence.request
         visit = Visit(
-            start=sequence.block * len(sequence.root),
+            start=sequence.start,
             step=sequence.step,
             fresh=fresh,
             positions=tuple(commit.position for commit in made.moves[0]),

@@ -43,8 +43,8 @@ class Entry:
         """Absolute position of each state's block."""
         length = len(self.sequence.root)
         ahead = set(self.openings.values())
-        block = self.sequence.block
-        return [(block + (i in ahead)) * length for i in range(len(self.states))]
+        start = self.sequence.start
+        return [start + (i in ahead) * length for i in range(len(self.states))]
 
 
 @dataclass(slots=True, kw_only=True)

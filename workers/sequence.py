@@ -34,6 +34,7 @@ class Sequence:
     arrived: float
     admitted: float
     trajectory: Trajectory
+    origin: int = 0  # absolute position where block 0 begins
     block: int = 0
     root: State = field(default_factory=lambda: np.empty(0, np.int64))
     stale: Stale | None = None
@@ -82,6 +83,11 @@ class Sequence:
         self.block, self.stale, self.step = len(self.pages), None, 0
         start = self.block * length
         self.root = open_block(self.prompt, start, length=length, mask_id=mask_id)
+
+    @property
+    def start(self) -> int:
+        """Absolute position of the block."""
+        return self.origin + self.block * len(self.root)
 
     @property
     def prefix_name(self) -> int:

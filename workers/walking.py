@@ -83,7 +83,7 @@ def _walk_group(
         made = walk(
             entry.states,
             _stepper(entry, found, phi, first=first, rule=rule, verifier=verifier),
-            start=sequence.block * len(sequence.root),
+            start=sequence.start,
             mask_id=mask_id,
             limits=sequence.limits,
             openings=entry.openings,
@@ -116,7 +116,7 @@ def _stepper(
         first=first,
         states=entry.indices,
         proposals=entry.drafts.proposals,
-        start=sequence.block * len(sequence.root),
+        start=sequence.start,
         step=sequence.step,
         key=sequence.request.key,
         rule=rule,

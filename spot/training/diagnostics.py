@@ -118,7 +118,7 @@ class Diagnostics:
         """The engine's observer."""
         sequence = entry.sequence
         length = len(sequence.root)
-        index = sequence.block - len(sequence.request.prompt_ids) // length
+        index = sequence.start // length - len(sequence.request.prompt_ids) // length
         drafted = len(entry.states) > 1
         counts = self.blocks[index]
         counts.rounds += 1
@@ -154,7 +154,7 @@ class Diagnostics:
 
         The token is judged where something commits: there alone the truth is known.
         """
-        positions = np.array([c.position for c in move]) - sequence.block * len(sequence.root)
+        positions = np.array([c.position for c in move]) - sequence.start
         doubts = np.where(sequence.root == self.mask_id, stale.doubts.astype(np.float32), np.inf)
         counts.stale_roots += 1
         counts.leader_next += int(doubts.argmin()) in positions
@@ -182,7 +182,7 @@ class Diagnostics:
         request = DraftRequest(
             root=sequence.root,
             stale=stale,
-            start=sequence.block * len(sequence.root),
+            start=sequence.start,
             key=sequence.request.key,
             budget=0,
             step=sequence.step,

@@ -36,8 +36,8 @@ class SeenSequence(Protocol):
         """None when a block opens."""
 
     @property
-    def block(self) -> int:
-        """Number of the block."""
+    def start(self) -> int:
+        """Absolute position of the block."""
 
 
 class SeenEntry(Protocol):
@@ -67,7 +67,7 @@ class BlockRecorder(ABC, Generic[Block]):
         """The engine's observer."""
         sequence = entry.sequence
         (move,) = made.moves  # drafts would hide the stale conditionals of the states between
-        start = sequence.block * len(sequence.root)
+        start = sequence.start
         self.observe(
             sequence.request.key, start=start, root=sequence.root, stale=sequence.stale, move=move
         )

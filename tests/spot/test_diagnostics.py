@@ -80,6 +80,10 @@ class SequenceNow:
     step: int = 1
     request: Request = field(default_factory=Request)
 
+    @property
+    def start(self) -> int:
+        return self.block * L
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
