@@ -65,11 +65,26 @@ class Calibration:
         self._draw()
 
     def _draw(self) -> None:
-        predicted = np.concatenate([[0.0], self.masses / self.counts, [1.0]])
-        realised = np.concatenate([[0.0], self.accepted / self.counts, [0.0]])
-        # tiny slopes keep the curve strictly rising, so that it can be inverted
-        rising = np.maximum.accumulate(realised) + 1e-9 * np.arange(len(realised))
-        self.curve = predicted, rising
+        realised = rising(self.accepted / self.counts, self.counts)
+        # tiny slopes let the curve be inverted
+        slopes = 1e-9 * np.arange(len(realised) + 1)
+        self.curve = (
+            np.concatenate([[0.0], self.masses / self.counts]),
+            np.concatenate([[0.0], realised]) + slopes,
+        )
+
+
+def rising(values: Floats, weights: Floats) -> Floats:
+    """The rising sequence nearest to the values by weighted squares; neighbours are pooled."""
+    pools: list[tuple[float, float, int]] = []  # weighted mean, weight, members
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        mean, heavy, num = value, weight, 1
+        while pools and pools[-1][0] >= mean:
+            before, weight_before, num_before = pools.pop()
+            mean = (mean * heavy + before * weight_before) / (heavy + weight_before)
+            heavy, num = heavy + weight_before, num + num_before
+        pools.append((mean, heavy, num))
+    return np.repeat([mean for mean, _, _ in pools], [num for _, _, num in pools])
 
 
 def _prior() -> Floats:
@@ -91,7 +106,7 @@ class MassProfile:
     seen: Floats = field(default_factory=lambda: np.full(NUM_BINS, 1.0))  # [B]
 
     def expect(self, masked: Ints, leans: Floats) -> Floats:
-        """Worth of N roots' drafts by depth and rank, [N, D, K]; none exceeds its parent's."""
+        """Worth of the drafts of N roots by depth and rank; [N, D, K], none above its parent."""
         worth = np.minimum.accumulate(self.worth, axis=1)[bin_of(masked)]
         return np.minimum(1.0, leans[:, None, None] * worth)
 

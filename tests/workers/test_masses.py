@@ -13,6 +13,7 @@ from workers.masses import (
     bin_of,
     by_depth,
     levels_of,
+    rising,
 )
 
 
@@ -41,6 +42,11 @@ def test_worth_keeps_the_order_of_masses_whatever_is_seen() -> None:
         calibration.observe(masses, np.array([True, False, False]))
     worth = calibration(np.linspace(0.0, 1.0, 50))
     assert (np.diff(worth) >= 0.0).all()
+
+
+def test_bins_that_contradict_their_neighbours_are_pooled_by_weight() -> None:
+    values, weights = np.array([0.1, 0.8, 0.2, 0.9]), np.array([1.0, 1.0, 3.0, 1.0])
+    assert rising(values, weights) == pytest.approx([0.1, 0.35, 0.35, 0.9])
 
 
 def test_the_inverse_finds_the_mass_of_a_worth() -> None:
