@@ -22,6 +22,7 @@ from spot.targets.base import Conditionals, Target
 from spot.trajectory import Trajectory
 from spot.transition import Rule
 from spot.verification import VerifierName, Walk, check_verifier
+from workers.block_counts import BlockCounts
 from workers.budget import NOTHING, Ask, BudgetPolicy, Spent
 from workers.drafting import Drafting, root_of, size_of
 from workers.forwarding import Forwarder
@@ -98,6 +99,7 @@ class Engine:
         self._waiting: deque[tuple[float, SampleRequest]] = deque()
         self._active: list[Sequence] = []
         self._totals = Totals()
+        self._blocks = BlockCounts()
 
     def add(self, request: SampleRequest) -> None:
         """Queue one sample.
@@ -126,7 +128,8 @@ class Engine:
     def counters(self) -> dict[str, int]:
         """What has been spent since the engine was made."""
         hits = {"page_hits": self._cache.hits, "page_misses": self._cache.misses}
-        return self._totals.counters() | hits | {"out_of_memory": self._forwarder.num_out_of_memory}
+        spent = self._totals.counters() | hits | self._blocks.counters()
+        return spent | {"out_of_memory": self._forwarder.num_out_of_memory}
 
     def check(self) -> None:
         """Recompute the invariants of the page bookkeeping."""
@@ -274,6 +277,8 @@ class Engine:
     def _move_on(self, entry: Entry, made: Walk, stale: Stale | None, ask: Ask) -> None:
         """Leave a sample where its walk ended."""
         sequence = entry.sequence
+        first_block = len(sequence.prompt) // self._length
+        self._blocks.add(sequence.block - first_block, accepted=made.accepted)
         sequence.trajectory.moves += made.moves
         sequence.trajectory.cost.accepted += made.accepted
         sequence.step += len(made.moves)

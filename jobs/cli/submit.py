@@ -33,32 +33,25 @@ def command(
     cluster wants a token, Ray's own variables hold it (RAY_AUTH_MODE, RAY_AUTH_TOKEN).
     """
     from jobs.resuming import planned_and_job
-    from jobs.submitting import (
-        by_hand,
-        changed_settings,
-        entrypoint_of,
-        is_exposed,
-        next_submission,
-        submit,
-    )
+    from jobs.submission import entrypoint_of_run, is_complete, submit_planned
+    from jobs.submitting import by_hand, is_exposed, next_submission
     from jobs.submitting_client import connect
-    from manifests.protocol import read_seal
 
     planned, job = planned_and_job(reference, overrides, environment=os.environ)
     warn(planned.warnings)
     job_id = planned.plan.job_id
-    if read_seal(planned.store) is not None:
+    if is_complete(planned):
         click.echo(f"job {job_id} is complete; nothing is submitted", err=True)
         return
     server = connect(address)
     if is_exposed(server.address, environment=os.environ):
         warn((f"{server.address} is used without a token; whoever reaches it runs commands there",))
-    entrypoint = entrypoint_of(planned.store.uri, settings=changed_settings(planned.plan.job, job))
     if dry_run:
+        entrypoint = entrypoint_of_run(planned, job)
         wanted = next_submission(server.statuses(), job_id=job_id, entrypoint=entrypoint)
         click.echo(by_hand(server.address, wanted))
         return
-    submission = submit(server, job_id=job_id, entrypoint=entrypoint)
+    submission = submit_planned(planned, job, server=server)
     click.echo(submission.id)
     if submission.is_new:
         click.echo(f"by hand: {by_hand(server.address, submission)}", err=True)

@@ -101,7 +101,13 @@ def test_foreign_packages_on_the_path_are_one_sentence_and_exit_code_two(
 
 
 @pytest.mark.cli
-@pytest.mark.parametrize("verb", ["validate", "plan", "status", "stats", "verify", "files"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        *("validate", "plan", "status", "list", "logs", "inspect", "stats", "report", "verify"),
+        "files",
+    ],
+)
 def test_a_verb_without_a_model_loads_neither_torch_nor_ray(verb: str, tmp_path: Path) -> None:
     finished_job(tmp_path, rows=prompts(2))
     subject = tmp_path / ("job.yaml" if verb in ("validate", "plan") else "out")
@@ -113,7 +119,7 @@ def test_a_verb_without_a_model_loads_neither_torch_nor_ray(verb: str, tmp_path:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.stderr.strip() == "set()"
+    assert done.stderr.splitlines()[-1] == "set()"
 
 
 @pytest.mark.cli
@@ -121,6 +127,21 @@ def test_help_loads_neither_torch_nor_ray(tmp_path: Path) -> None:
     code = (
         "import sys; import spotbatch; from jobs.cli.group import cli; "
         "cli(['--help'], standalone_mode=False); "
+        "sys.exit(str({'torch', 'ray', 'transformers'} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.strip() == "set()"
+
+
+@pytest.mark.cli
+def test_the_api_loads_neither_torch_nor_ray_to_read_a_job(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(2))
+    code = (
+        "import sys, spotbatch; "
+        f"assert spotbatch.load_results({str(tmp_path / 'out')!r}).num_rows == 2; "
+        f"assert spotbatch.status({str(tmp_path / 'out')!r}).state == 'complete'; "
         "sys.exit(str({'torch', 'ray', 'transformers'} & sys.modules.keys()))"
     )
     done = subprocess.run(

@@ -14,9 +14,9 @@ from jobs.reading import open_job, read_committed
 from manifests.verification import verify_structure
 from tests.jobs.support import prompts, write_job
 
-pytestmark = [pytest.mark.ray, pytest.mark.cli]
+pytestmark = [pytest.mark.ray, pytest.mark.cli, pytest.mark.timeout(600)]
 SCRIPTS = sysconfig.get_path("scripts")
-LIMIT_S = 150.0
+LIMIT_S = 300.0
 START_TRIES = 3
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 4}
 NUM_SHARDS = 6

@@ -244,6 +244,18 @@ def test_all_pages_are_given_back(target: PagedTarget) -> None:
     assert engine.num_active == engine.num_waiting == 0
 
 
+def test_rounds_and_accepted_drafts_are_counted_by_block_of_the_output(
+    target: PagedTarget,
+) -> None:
+    engine = _engine(target, rule=SAMPLED, budget=FixedBudget(6))
+    results = _decode(engine, _requests()).values()
+    counted = {name: n for name, n in engine.counters().items() if name.startswith("block:")}
+    for what in ("rounds", "accepted"):
+        by_block = [n for name, n in counted.items() if name.endswith(what)]
+        assert sum(by_block) == sum(getattr(result, what) for result in results)
+        assert len(by_block) > 1
+
+
 def test_equal_states_of_several_samples_are_evaluated_once(target: PagedTarget) -> None:
     one, three = _engine(target), _engine(target)
     _decode(one, [r for r in _requests() if r.row == 4])
