@@ -165,6 +165,7 @@ class CanvasEngine:
             drafts=drafts,
             states=[sequence.root, *drafts.states],
             indices=indices,
+            masses=[1.0, *drafts.masses.tolist()],
             steps=[sequence.step, *(sequence.step + drafts.depths).tolist()],
         )
 

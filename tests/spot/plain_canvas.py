@@ -15,7 +15,7 @@ from torch import Tensor
 
 from spot.noise import gumbel_rows
 from spot.targets.base import CacheContext
-from tests.released import FamilyName, specials_of
+from tests.checkpoints import FamilyName, specials_of
 from tests.spot.plain_models import PlainModel
 
 KeysAndValues = tuple[Tensor, Tensor]

@@ -15,7 +15,7 @@ from spot.targets.base import CacheContext, CanvasUnit
 from spot.targets.canvas import NativeCanvasTarget
 from spot.trajectory import Decoded
 from spot.transition import Rule
-from tests.released import FamilyName, write_released
+from tests.checkpoints import FamilyName, write_released
 from tests.spot.hostile import Hostile
 from tests.spot.lineup import make_drafter
 from tests.spot.plain_canvas import PlainCanvas
