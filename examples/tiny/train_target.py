@@ -22,7 +22,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from examples.tiny.batches import IGNORED, batches, block_batch, causal_batch
 from examples.tiny.build_tokenizer import END_OF_TEXT, MASK, TURN_END, VOCAB_SIZE, build
 from examples.tiny.noising import mask_blocks
-from examples.tiny.softening import distance, noise_mass, rarity, soft_cross_entropy
+from examples.tiny.softening import distance, noise_mass, rarity, soft_loss
 from examples.tiny.strict_accuracy import causal_accuracy, strict_accuracy
 
 BLOCK_LENGTH = 32
@@ -175,7 +175,7 @@ def train_blocks(
         if stage.soft:
             far = distance(masked, block_length=BLOCK_LENGTH)[masked]
             eps = noise_mass(far, factor[labels[masked]])
-        each = soft_cross_entropy(logits, labels[masked], eps)
+        each = soft_loss(logits, labels[masked], eps)
         loss = (each * weights[masked]).sum() / batch.answer.sum()
         optimizers.step(loss, rate=stage.rate(step))
         losses.append(loss.item())
@@ -224,7 +224,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument("--warmup-steps", type=int, default=1200)
     parser.add_argument("--diffusion-steps", type=int, default=3600)
     parser.add_argument("--soft-steps", type=int, default=500)
-    parser.add_argument("--settle-steps", type=int, default=160)
+    parser.add_argument("--settle-steps", type=int, default=600)
     options = parser.parse_args(list(arguments) if arguments is not None else None)
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
