@@ -26,8 +26,8 @@ SURFACE = {
     "retry": {"JOB_URI", "--failed", "--shards", "--errors", "--finish-reason", "--set"},
     "gc": {"JOB_URI", "--dry-run", "--superseded"},
     "files": {"JOB_URI", "--absolute"},
-    "completion": {"SHELL"},
     "export": {"JOB_URI", "DESTINATION", "--rows-per-file", "--json"},
+    "completion": {"SHELL"},
 }
 
 
