@@ -10,7 +10,6 @@ from jobs.run_limits import LimitedProgress, drain_this_process, limits_of
 from jobs.stats import JobStats
 from manifests.job import JobSpec
 
-MAX_ERROR_FRACTION = 0.05
 JUDGED_FROM_SAMPLES = 200
 """Fewer samples than this fail as a whole only if none of them is good."""
 
@@ -38,8 +37,8 @@ def run_planned(
     return run_job(planned.store, planned.plan, job, limited, drafter_files=planned.drafter_files)
 
 
-def failed_too_often(stats: JobStats) -> bool:
+def failed_too_often(stats: JobStats, *, max_error_fraction: float) -> bool:
     """Whether the error rows are more than a job can end well with."""
     if stats.samples < JUDGED_FROM_SAMPLES:
         return stats.samples > 0 and stats.ok == 0
-    return stats.errors > MAX_ERROR_FRACTION * stats.samples
+    return stats.errors > max_error_fraction * stats.samples

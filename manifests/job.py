@@ -4,6 +4,7 @@ Each field says its unit and its kind (`manifests.settings`). Combinations that 
 which a setting would have no effect, are refused here.
 """
 
+import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ from manifests.settings import Group, Positive, drafting, operational, semantic
 
 WorkKind = Literal["generate", "collect", "null"]
 Seconds = Annotated[float, Field(gt=0.0)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+_SECRET_NAME = re.compile(r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|ACCESS_KEY|API_KEY", re.I)
 
 
 class Target(Group):
@@ -225,6 +228,41 @@ class Cluster(Group):
         "GPU hours after which a run drains, to be continued by another; a worker without a GPU "
         "counts as one",
     )
+    cpus_per_worker: Annotated[float, Field(gt=0.0)] | None = operational(
+        None, "CPUs that Ray reserves for a worker (count); without it, `threads`"
+    )
+    gpus_per_worker: Annotated[float, Field(ge=0.0)] = operational(
+        0.0, "GPUs that Ray reserves for a worker (count)"
+    )
+    env: dict[str, str] = operational({}, "environment variables of every worker; no credentials")
+    py_modules: tuple[str, ...] = operational(
+        (), "local directories or wheels that Ray ships to every worker"
+    )
+    start_timeout_s: Seconds = operational(
+        600.0, "how long to wait while no worker at all has a place (seconds)"
+    )
+
+    @field_validator("address")
+    @classmethod
+    def _address_is_no_client(cls, address: str | None) -> str | None:
+        if address is not None and address.startswith("ray://"):
+            raise ValueError(
+                f"cluster.address {address}: a Ray client cannot drive a job, since its actors die "
+                "with the connection; run spotbatch on the head node with cluster.address: auto, "
+                "or submit it as a Ray job"
+            )
+        return address
+
+    @field_validator("env")
+    @classmethod
+    def _env_holds_no_secrets(cls, env: dict[str, str]) -> dict[str, str]:
+        for name in env:
+            if _SECRET_NAME.search(name):
+                raise ValueError(
+                    f"cluster.env {name}: the plan would store it in the open; give credentials to "
+                    "the nodes themselves, by profile, role or their own environment"
+                )
+        return env
 
 
 class Storage(Group):
@@ -272,9 +310,29 @@ class Storage(Group):
 
 
 class Retry(Group):
-    """What is tried again."""
+    """What is tried again, and for how long anything is waited for."""
 
     attempts: Positive = operational(3, "attempts per shard before its failure is final")
+    infrastructure_attempts: Positive = operational(
+        32, "attempts per shard that may be lost to nodes, preemption and storage"
+    )
+    max_error_fraction: Share = operational(
+        0.05, "share of error samples above which a run stops, judged from 200 samples on"
+    )
+    max_barren_drivers: Positive = operational(
+        5, "drivers in a row that may die without one new commit record"
+    )
+    lease_s: Seconds = operational(
+        30.0, "silence of a worker after which others get its shards (seconds)"
+    )
+    starting_s: Seconds = operational(
+        1800.0, "from a worker's having a place to its being ready (seconds)"
+    )
+    decoding_s: Seconds = operational(120.0, "without a round of the engine (seconds)")
+    publishing_s: Seconds = operational(
+        600.0, "reading a shard's rows, or publishing its samples (seconds)"
+    )
+    drain_s: Seconds = operational(300.0, "how long a drain waits for what runs (seconds)")
 
 
 class Stats(Group):

@@ -16,6 +16,7 @@ _MAX_KEY_CHARACTERS = 512
 _MAX_INDEX = 10**8
 
 ACCESS_PREFIX = "access/"
+ANNOUNCED_PREFIX = "announced/"
 COMMITS_PREFIX = "commits/"
 DATA_PREFIX = "data/"
 CONTROL_PREFIX = "control/"
@@ -101,6 +102,16 @@ def failure_key(shard: int, attempt: str) -> str:
 def log_key(shard: int, attempt: str) -> str:
     """The end of a failed attempt's log."""
     return f"{LOGS_PREFIX}{shard_name(shard)}-{_checked_attempt(attempt)}.log"
+
+
+def announced_prefix(shard: int) -> str:
+    """Where attempts at a shard announce rows that may end them."""
+    return f"{ANNOUNCED_PREFIX}{shard_name(shard)}-"
+
+
+def announcement_key(shard: int, attempt: str, row: int) -> str:
+    """An attempt is about to decode this row of the shard, alone."""
+    return f"{announced_prefix(shard)}{_checked_attempt(attempt)}-{_eight_digits(row)}.json"
 
 
 def control_key(epoch: str, request: str) -> str:

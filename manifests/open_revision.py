@@ -21,6 +21,7 @@ from manifests.protocol import (
     build_seal,
     commit_shard,
     create,
+    list_committed,
     put_seal,
     read_record,
     read_records,
@@ -78,6 +79,11 @@ class OpenRevision:
     def read_record(self, shard: int) -> CommitRecord | None:
         """The record of one shard in this revision, or None; damage is an error."""
         return read_record(self.store, self.plan, shard, revision=self.number)
+
+    def list_committed(self) -> frozenset[int]:
+        """The shards of this revision that have a record, by a listing alone."""
+        shards = [shard.shard for shard in self.shards]
+        return frozenset(list_committed(self.store, revision=self.number, shards=shards))
 
     def read_records(self) -> dict[int, CommitRecord]:
         """All records of this revision, in shard order."""

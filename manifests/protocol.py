@@ -116,6 +116,19 @@ def _read_record(
     return record
 
 
+def list_committed(store: Store, *, revision: int = 0, shards: Iterable[int]) -> list[int]:
+    """Which of these shards have a commit record in a revision: none is read, only listed.
+
+    A record of any other shard is damage.
+    """
+    shard_of_key = {commit_key(shard, revision): shard for shard in shards}
+    keys = store.list(commit_prefix(revision))
+    for key in keys:
+        if key not in shard_of_key:
+            raise DamagedError(f"{key}: revision {revision} has no such shard")
+    return [shard_of_key[key] for key in keys]
+
+
 def read_records(
     store: Store, plan: Plan, *, revision: int = 0, shards: Iterable[int] | None = None
 ) -> dict[int, CommitRecord]:
@@ -124,14 +137,10 @@ def read_records(
     A record of any other than the given shards (default: all that are planned) is damage.
     """
     known = range(len(plan.shards)) if shards is None else shards
-    shard_of_key = {commit_key(shard, revision): shard for shard in known}
-    keys = store.list(commit_prefix(revision))
-    for key in keys:
-        if key not in shard_of_key:
-            raise DamagedError(f"{key}: revision {revision} has no such shard")
+    committed = list_committed(store, revision=revision, shards=known)
     read = partial(_read_listed, store, revision=revision, plan_sha256=plan_hash(plan))
     with ThreadPoolExecutor(_READERS) as readers:
-        return dict(readers.map(read, [shard_of_key[key] for key in keys]))
+        return dict(readers.map(read, committed))
 
 
 def _read_listed(

@@ -59,6 +59,20 @@ class Failure(Document):
     kind: Literal["rows", "infrastructure"]  # infrastructure never counts against rows
     error_class: str
     message: str  # never text of users
+    is_death: bool = False  # a worker died under the rows, or they did not get on
+    row: Count | None = None  # index in the shard of the row that had been announced
+    worker: str
+    time: str  # ISO 8601, UTC
+
+
+class Announcement(Document):
+    """A row is decoded alone now: if the worker ends before the next one, it ended under it."""
+
+    version: Literal[1] = 1
+    shard: Count
+    attempt: Attempt
+    row: Count  # index in the shard; past the last one: all got through
+    epoch: str  # of the driver that gave the shard out
     worker: str
     time: str  # ISO 8601, UTC
 
@@ -115,6 +129,7 @@ class Presence(Document):
     host: str
     pid: int
     updated: str  # ISO 8601, UTC
+    shards_before: Count = 0  # of those that are done, how many were when it began
     shards_done: Count
     shards_total: Count
     rows_done: Count

@@ -3,10 +3,58 @@
 from dataclasses import dataclass
 from typing import Literal
 
+Phase = Literal["assigned", "reading", "decoding", "publishing"]
+Cause = Literal["death", "stuck", "infrastructure"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Time has passed. The first event of a job, which may be complete already."""
+
+    now: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerPlaced:
+    """The worker that was asked for has a place: its process is up on this node."""
+
+    worker: str
+    node: str
+    now: float
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerJoined:
-    """An actor is up and can take shards."""
+    """The worker can take shards."""
+
+    worker: str
+    now: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where one attempt of a worker is."""
+
+    shard: int
+    phase: Phase
+    num_rounds: int
+    """Only grows while the attempt gets on."""
+    fraction: float
+    """Of its samples that are finished, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerHeard:
+    """A heartbeat came back."""
+
+    worker: str
+    running: tuple[Progress, ...]
+    now: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerEnded:
+    """The worker is gone; `WorkerLost` follows when storage was asked for its last commits."""
 
     worker: str
     now: float
@@ -14,14 +62,18 @@ class WorkerJoined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLost:
-    """An actor is gone, or never came up. `infrastructure` is not held against its shards.
+    """The worker is gone, or never came up, and storage was asked for what it committed.
 
-    `committed`: what it held and committed with its last breath, as found in storage.
+    *death*: its process ended on a node that lives. *stuck*: it was ended since its rows did not
+    get on. *infrastructure*: anything else; never held against a row.
     """
 
     worker: str
-    reason: Literal["death", "infrastructure"]
+    cause: Cause
     committed: frozenset[int] = frozenset()
+    """What it held and committed with its last breath, as found in storage."""
+    announced: int | None = None
+    """The row that it had announced last, if it decoded row by row and that row did not end."""
     now: float
 
 
@@ -32,6 +84,8 @@ class ShardCommitted:
     worker: str
     shard: int
     attempt: str
+    ok: int = 0
+    errors: int = 0
     now: float
 
 
@@ -42,6 +96,8 @@ class ShardLost:
     worker: str
     shard: int
     attempt: str
+    ok: int = 0
+    errors: int = 0
     now: float
 
 
@@ -57,6 +113,32 @@ class ShardFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SamplesCounted:
+    """Samples of shards that were committed before this run, as their records say."""
+
+    ok: int
+    errors: int
+    now: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDraining:
+    """The node will go, at `deadline` if that is known. Notices may be repeated, or lie."""
+
+    node: str
+    deadline: float | None
+    now: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRestored:
+    """The notice about the node was withdrawn."""
+
+    node: str
+    now: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrainRequested:
     """Somebody wants the job to stop soon and be resumable."""
 
@@ -64,10 +146,25 @@ class DrainRequested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    """Time has passed; also the first event of a job that may be complete already."""
+class CancelRequested:
+    """Somebody wants the job to stop now."""
 
     now: float
 
 
-Event = WorkerJoined | WorkerLost | ShardCommitted | ShardLost | ShardFailed | DrainRequested | Tick
+Event = (
+    Tick
+    | WorkerPlaced
+    | WorkerJoined
+    | WorkerHeard
+    | WorkerEnded
+    | WorkerLost
+    | ShardCommitted
+    | ShardLost
+    | ShardFailed
+    | SamplesCounted
+    | NodeDraining
+    | NodeRestored
+    | DrainRequested
+    | CancelRequested
+)

@@ -4,57 +4,70 @@ No clock, no input or output, no randomness: the same events give the same instr
 history can be replayed. Everything here is about cost. Whether a shard is committed is decided in
 storage; the scheduler is told.
 
-Order: the dearest pending shard goes first, to the worker that has least. A worker holds up to
-`capacity` shards, so that rows of the next one can enter as rows of the last one leave; but a shard
-that would only wait behind another is kept back for a worker that is expected and not here yet.
+Parts: `table` holds the shards (their states are told in `states`), `crew` the workers, `assigning`
+brings them together, `trouble` charges what went wrong, `suspicion` finds the row that did it,
+`deadlines` finds who takes too long, `pace` and `draining` say what can still end in time,
+`staffing` how many workers there are. This file takes events and decides about the run as a whole.
 
-Workers: `num_workers` are expected at the start; for each, the driver reports that it joined or, if
-it never came up, that it was lost. A lost worker is replaced while there is work for it. Workers
-that keep dying with empty hands are a fault of the place, not of a shard: after some in a row they
-are not replaced, and when none is left the remaining shards are given up.
-
-The driver sends one `Tick` first (a job may be complete already) and stops after `Finished` or
-`Drained`; whatever it sends later changes nothing, and late workers are released.
+The driver sends one `Tick` first (a job may be complete already) and stops after the last
+instruction of a job; whatever it sends later changes nothing, and late workers are released.
 """
 
-from bisect import bisect_left, insort
-from collections import Counter
-from collections.abc import Iterable
-from functools import singledispatchmethod
-from typing import get_args
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
+from schedulers.assigning import Assigner
+from schedulers.crew import Crew, Lease, Member
+from schedulers.deadlines import overdue
+from schedulers.draining import DrainingNodes
+from schedulers.error_budget import ErrorBudget
 from schedulers.errors import SchedulerError
 from schedulers.events import (
+    CancelRequested,
+    Cause,
     DrainRequested,
     Event,
+    NodeDraining,
+    NodeRestored,
+    SamplesCounted,
     ShardCommitted,
     ShardFailed,
     ShardLost,
     Tick,
+    WorkerEnded,
+    WorkerHeard,
     WorkerJoined,
     WorkerLost,
+    WorkerPlaced,
 )
-from schedulers.history import Step
+from schedulers.history import History, Step
 from schedulers.instructions import (
-    Assign,
+    Cancelled,
     Drained,
+    EndWorker,
     Finished,
-    GiveUp,
     Instruction,
     Release,
-    ReplaceWorker,
     Seal,
+    Starved,
+    StopForErrors,
 )
-from schedulers.states import Budget, Shard, ShardState
+from schedulers.limits import Limits
+from schedulers.pace import Pace
+from schedulers.staffing import Staffing
+from schedulers.states import Shard, ShardState
+from schedulers.suspicion import Death
+from schedulers.table import Table
+from schedulers.trouble import Trouble
+
+Take = Callable[["Scheduler", Any], list[Instruction]]
 
 
 class Scheduler:
     """The state machine of a run.
 
     `shards` are pairs of index and expected cost; those in `committed` are done. `num_workers` is
-    the number of workers asked for. `attempts` bounds the failures of a shard that may be its own
-    fault, `infrastructure_attempts` those that are not. A drain ends `drain_s` seconds after it
-    was asked for, whatever is still running.
+    the number of workers asked for. `deaths` are those of earlier runs, in order of time.
     """
 
     def __init__(
@@ -62,74 +75,71 @@ class Scheduler:
         shards: Iterable[tuple[int, float]],
         *,
         committed: Iterable[int] = (),
-        attempts: int,
-        capacity: int = 2,
         num_workers: int = 1,
-        infrastructure_attempts: int = 32,
-        drain_s: float = float("inf"),
+        deaths: Iterable[Death] = (),
+        limits: Limits | None = None,
     ) -> None:
-        self._shards = {index: Shard(index=index, expected_cost=cost) for index, cost in shards}
-        for index in committed:
-            self._shards[index].state = "committed"
-        self._num_in_state = Counter(shard.state for shard in self._shards.values())
-        self._budget = Budget(attempts=attempts, infrastructure_attempts=infrastructure_attempts)
-        self._capacity = capacity
-        self._drain_s = drain_s
-        self._drain_end: float | None = None
-        # All pending shards and no others, the next one last.
-        self._queue = sorted(
-            shard.rank for shard in self._shards.values() if shard.state == "pending"
+        self._limits = limits or Limits()
+        self._table = Table(shards, committed=committed, limits=self._limits)
+        self._crew = Crew(capacity=self._limits.capacity)
+        self._pace = Pace()
+        self._trouble = Trouble(self._table, limits=self._limits)
+        self._assigner = Assigner(self._table, self._crew, pace=self._pace, limits=self._limits)
+        self._staffing = Staffing(
+            self._table, self._crew, num_workers=num_workers, limits=self._limits
         )
-        self._held: dict[str, set[int]] = {}  # by worker, in order of joining
-        self._gone: set[str] = set()  # lost or released: never heard again
-        self._num_expected = num_workers  # asked for, and neither joined nor lost yet
-        self._num_barren_losses = 0  # lost with empty hands, in a row
-        self._max_barren_losses = attempts * num_workers
+        self._nodes = DrainingNodes(self._crew, self._assigner, limits=self._limits)
+        self._errors = ErrorBudget(self._limits)
+        self._drain_end: float | None = None
+        self._is_staffed = False
         self._is_over = False
-        self.history: list[Step] = []
+        self.history = History()
+        for death in deaths:
+            self._trouble.recall(death)
 
     @property
     def num_pending(self) -> int:
-        """Shards that nobody works on."""
-        return self._num_in_state["pending"]
+        """Shards that nobody works on and somebody has to."""
+        return self._table.num_waiting
 
     @property
     def num_leased(self) -> int:
         """Shards that somebody works on."""
-        return self._num_in_state["leased"]
+        return self._table.num("leased")
 
     @property
     def num_committed(self) -> int:
         """Shards with a commit record."""
-        return self._num_in_state["committed"]
+        return self._table.num("committed")
 
     @property
     def num_failed(self) -> int:
         """Shards that were given up."""
-        return self._num_in_state["failed"]
+        return self._table.num("failed")
 
     @property
     def num_workers(self) -> int:
-        """Workers that joined and are neither lost nor released."""
-        return len(self._held)
+        """Workers that may be given shards."""
+        return self._crew.num_usable
 
     @property
     def is_draining(self) -> bool:
-        """Whether no more work is given out because somebody asked for that."""
+        """Whether no more work is given out."""
         return self._drain_end is not None
 
     @property
     def is_over(self) -> bool:
-        """Whether `Finished` or `Drained` was said."""
+        """Whether the last instruction was given."""
         return self._is_over
 
-    def shards_of(self, worker: str) -> frozenset[int]:
+    def leases_of(self, worker: str) -> tuple[Lease, ...]:
         """What a worker holds; nothing if it is not known."""
-        return frozenset(self._held.get(worker, ()))
+        member = self._crew.get(worker)
+        return tuple(member.leases.values()) if member else ()
 
     def state_of(self, shard: int) -> ShardState:
         """The state of a shard."""
-        return self._shards[shard].state
+        return self._table[shard].state
 
     def handle(self, event: Event) -> list[Instruction]:
         """Take one event and say what follows from it."""
@@ -139,176 +149,244 @@ class Scheduler:
         return instructions
 
     def _handle(self, event: Event) -> list[Instruction]:
-        instructions = self._take(event)
+        take = self._TAKES.get(type(event))
+        assert take is not None, f"{event!r} is not an event"
+        instructions = take(self, event)
+        if isinstance(event, WorkerHeard):  # decides nothing that a tick would not
+            return instructions
+        self._table.wake(event.now)
         if not self.is_draining:
-            instructions += self._assign()
-        instructions += self._release_idle()
-        return instructions + self._conclude(event.now)
+            instructions += self._assigner.assign(event.now)
+        instructions += self._assigner.dismiss(event.now, drains=self.is_draining)
+        if not self._is_over:
+            instructions += self._conclude(event.now)
+        return instructions
 
     def _after_end(self, event: Event) -> list[Instruction]:
         return [Release(worker=event.worker)] if isinstance(event, WorkerJoined) else []
 
-    @singledispatchmethod
-    def _take(self, event: Event) -> list[Instruction]:
-        """Note what happened; `Tick` needs nothing but the decisions that follow every event."""
-        assert isinstance(event, Tick), f"{event!r} is not an event"
+    # Time
+
+    def _take_tick(self, event: Tick) -> list[Instruction]:
+        instructions = [] if self._is_staffed else self._staff(event.now)
+        self._is_staffed = True
+        for member in list(self._crew):
+            late = overdue(member, limits=self._limits, now=event.now)
+            if late is not None:
+                instructions.append(self._end(member, late.cause, late.message, now=event.now))
+        return instructions + self._leave_nodes(event.now) + self._staffing.unpark()
+
+    def _end(self, member: Member, cause: Cause, message: str, *, now: float) -> Instruction:
+        self._crew.change(member, state="ending", now=now)
+        return EndWorker(worker=member.name, cause=cause, message=message)
+
+    def _leave_nodes(self, now: float) -> list[Instruction]:
+        message = "its node drains, and nothing that it holds would end in time"
+        leavers = self._nodes.leavers(now)
+        return [self._end(member, "infrastructure", message, now=now) for member in leavers]
+
+    # Workers
+
+    def _staff(self, now: float) -> list[Instruction]:
+        return [] if self.is_draining else self._staffing.staff(now)
+
+    def _take_placed(self, event: WorkerPlaced) -> list[Instruction]:
+        member = self._crew.get(event.worker)
+        if member is not None and member.state == "asked":
+            member.node = event.node
+            self._crew.change(member, state="starting", now=event.now)
         return []
 
-    @_take.register
     def _take_joined(self, event: WorkerJoined) -> list[Instruction]:
-        if event.worker in self._held:
-            raise SchedulerError(f"{event}: it is here already", history=self.history)
-        if event.worker in self._gone:
+        member = self._crew.get(event.worker)
+        if member is None:
             return [Release(worker=event.worker)]
-        self._num_expected = max(0, self._num_expected - 1)
-        self._held[event.worker] = set()
+        if member.state == "ending":
+            return []
+        if member.state not in ("asked", "starting"):
+            raise SchedulerError(f"{event}: it is here already", history=self.history)
+        member.heard = event.now
+        member.is_leaving = member.node in self._nodes
+        self._crew.change(member, state="ready", now=event.now)
         return []
 
-    @_take.register
-    def _take_lost(self, event: WorkerLost) -> list[Instruction]:
-        if event.worker in self._gone:
-            return []
-        self._gone.add(event.worker)
-        if event.worker not in self._held:
-            self._num_expected = max(0, self._num_expected - 1)
-        held = sorted(self._held.pop(event.worker, ()))
-        for index in event.committed:
-            self._move(self._known(index, event=event), state="committed")
-        self._num_barren_losses = 0 if held else self._num_barren_losses + 1
-        reason = f"worker {event.worker} was lost ({event.reason})"
-        infrastructure = event.reason == "infrastructure"
-        instructions: list[Instruction] = []
-        for index in held:
-            instructions += self._charge(index, reason=reason, infrastructure=infrastructure)
-        return instructions + self._replace(event.worker)
+    def _take_heard(self, event: WorkerHeard) -> list[Instruction]:
+        member = self._crew.get(event.worker)
+        if member is not None:
+            member.heard = event.now
+            for progress in event.running:
+                if (lease := member.leases.get(progress.shard)) is not None:
+                    lease.note(progress, now=event.now)
+        return []
 
-    @_take.register
+    def _take_ended(self, event: WorkerEnded) -> list[Instruction]:
+        member = self._crew.get(event.worker)
+        if member is not None:
+            self._crew.change(member, state="ending", now=event.now)
+        return []
+
+    def _take_lost(self, event: WorkerLost) -> list[Instruction]:
+        member = self._crew.get(event.worker)
+        if member is None:
+            return []
+        leases = list(member.leases.values())
+        is_excused = member.node in self._nodes
+        self._crew.forget(member)
+        self._staffing.lost(member, is_excused=is_excused)
+        for lease in leases:
+            self._table[lease.shard].num_holders -= 1
+        for index in event.committed:
+            self._commit(self._known(index, event=event))
+        instructions: list[Instruction] = []
+        for lease in leases:
+            instructions += self._charge(lease, event=event, is_excused=is_excused)
+        return instructions + self._staffing.unpark() + self._staff(event.now)
+
+    def _charge(self, lease: Lease, *, event: WorkerLost, is_excused: bool) -> list[Instruction]:
+        shard, reason = self._table[lease.shard], f"worker {event.worker} was lost ({event.cause})"
+        if shard.state != "leased":
+            return []
+        is_of_rows = event.cause == "death" or (event.cause, lease.phase) == ("stuck", "decoding")
+        if is_excused or not is_of_rows or (lease.row_by_row and event.announced is None):
+            return self._trouble.infrastructure(shard, reason=reason)
+        if lease.row_by_row and event.announced is not None:
+            return self._trouble.died_alone(shard, row=event.announced, reason=reason)
+        return self._trouble.died_together(shard, reason=reason)
+
+    # Shards
+
     def _take_committed(self, event: ShardCommitted | ShardLost) -> list[Instruction]:
         shard = self._known(event.shard, event=event)
-        self._held.get(event.worker, set()).discard(event.shard)
-        self._move(shard, state="committed")
-        self._num_barren_losses = 0
-        return []
-
-    @_take.register
-    def _take_failed(self, event: ShardFailed) -> list[Instruction]:
-        self._known(event.shard, event=event)
-        held = self._held.get(event.worker, set())
-        if event.shard not in held:  # from a worker taken for lost: it was charged for that
-            return []
-        held.remove(event.shard)
-        self._num_barren_losses = 0
-        return self._charge(event.shard, reason=event.error, infrastructure=event.infrastructure)
-
-    @_take.register
-    def _take_drain(self, event: DrainRequested) -> list[Instruction]:
-        if self._drain_end is None:
-            self._drain_end = event.now + self._drain_s
-        return []
-
-    def _known(self, index: int, *, event: Event) -> Shard:
-        if index not in self._shards:
-            raise SchedulerError(f"{event}: there is no such shard", history=self.history)
-        return self._shards[index]
-
-    def _move(self, shard: Shard, *, state: ShardState) -> None:
-        """The only place where a shard changes its state."""
-        if shard.state == "pending":
-            del self._queue[bisect_left(self._queue, shard.rank)]
-        self._num_in_state[shard.state] -= 1
-        shard.state = state
-        self._num_in_state[state] += 1
-        if state == "pending":
-            insort(self._queue, shard.rank)
-
-    def _charge(self, index: int, *, reason: str, infrastructure: bool) -> list[Instruction]:
-        """An attempt ended without a commit, and its lease with it."""
-        shard = self._shards[index]
+        member, lease = self._drop(event.worker, shard)
+        if member is not None and lease is not None:
+            member.failed_in_a_row.clear()
+            self._pace.committed(shard.expected_cost, took_s=event.now - lease.since)
+        self._staffing.worked()
         if shard.state == "committed":
             return []
-        if infrastructure:
-            shard.num_infrastructure_failures += 1
-        else:
-            shard.num_failures += 1
-        if not self._budget.is_spent(shard):
-            self._move(shard, state="pending")
+        self._commit(shard)
+        return self._count(ok=event.ok, errors=event.errors, now=event.now)
+
+    def _commit(self, shard: Shard) -> None:
+        if shard.state != "committed":
+            self._table.move(shard, state="committed")
+
+    def _take_failed(self, event: ShardFailed) -> list[Instruction]:
+        shard = self._known(event.shard, event=event)
+        member, lease = self._drop(event.worker, shard)
+        if member is None or lease is None:  # of a worker taken for lost: charged for that
             return []
-        self._move(shard, state="failed")
-        return [GiveUp(shard=index, reason=reason)]
+        self._staffing.worked()
+        member.failed_in_a_row.append(shard.index)
+        parked = self._staffing.park(member, now=event.now)
+        return self._charge_failure(shard, event=event) + parked + self._staff_after(parked, event)
 
-    def _replace(self, worker: str) -> list[Instruction]:
-        has_work = self.num_pending > self._num_expected
-        is_hopeless = self._num_barren_losses >= self._max_barren_losses
-        if self.is_draining or not has_work or is_hopeless:
+    def _charge_failure(self, shard: Shard, *, event: ShardFailed) -> list[Instruction]:
+        if shard.state != "leased":
             return []
-        self._num_expected += 1
-        return [ReplaceWorker(worker=worker)]
+        if event.infrastructure:
+            return self._trouble.storage(shard, reason=event.error, now=event.now)
+        return self._trouble.failed(shard, reason=event.error)
 
-    def _assign(self) -> list[Instruction]:
-        instructions: list[Instruction] = []
-        while self._queue and self._held:
-            worker = min(self._held, key=lambda name: len(self._held[name]))
-            num_held = len(self._held[worker])
-            is_kept_back = num_held > 0 and self.num_pending <= self._num_expected
-            if num_held >= self._capacity or is_kept_back:
-                break
-            shard = self._shards[self._queue[-1].shard]
-            self._move(shard, state="leased")
-            self._held[worker].add(shard.index)
-            instructions.append(Assign(worker=worker, shard=shard.index))
-        return instructions
+    def _staff_after(self, parked: list[Instruction], event: Event) -> list[Instruction]:
+        return self._staff(event.now) if parked else []
 
-    def _release_idle(self) -> list[Instruction]:
-        """Whoever holds nothing now will not be needed: a shard that comes back frees its place."""
-        idle = [worker for worker, held in self._held.items() if not held]
-        for worker in idle:
-            del self._held[worker]
-            self._gone.add(worker)
-        return [Release(worker=worker) for worker in idle]
+    def _drop(self, worker: str, shard: Shard) -> tuple[Member | None, Lease | None]:
+        member = self._crew.get(worker)
+        lease = self._crew.drop(member, shard.index) if member else None
+        shard.num_holders -= lease is not None
+        return member, lease
+
+    def _known(self, index: int, *, event: Event) -> Shard:
+        if index not in self._table:
+            raise SchedulerError(f"{event}: there is no such shard", history=self.history)
+        return self._table[index]
+
+    # Samples
+
+    def _take_counted(self, event: SamplesCounted) -> list[Instruction]:
+        return self._count(ok=event.ok, errors=event.errors, now=event.now)
+
+    def _count(self, *, ok: int, errors: int, now: float) -> list[Instruction]:
+        self._errors.count(ok=ok, errors=errors)
+        if self.is_draining or not self._errors.is_exceeded:
+            return []
+        self._drain(now)
+        return [StopForErrors(errors=self._errors.errors, samples=self._errors.samples)]
+
+    # Nodes that go
+
+    def _take_node_draining(self, event: NodeDraining) -> list[Instruction]:
+        self._nodes.add(event.node, deadline=event.deadline)
+        return self._leave_nodes(event.now) + self._staff(event.now)
+
+    def _take_node_restored(self, event: NodeRestored) -> list[Instruction]:
+        self._nodes.remove(event.node)
+        return []
+
+    # The end
+
+    def _take_drain(self, event: DrainRequested) -> list[Instruction]:
+        if not self.is_draining:
+            self._drain(event.now)
+        return []
+
+    def _drain(self, now: float) -> None:
+        self._drain_end = now + self._limits.drain_s
+
+    def _take_cancel(self, event: CancelRequested) -> list[Instruction]:
+        self._is_over = True
+        return [Cancelled()]
 
     def _conclude(self, now: float) -> list[Instruction]:
         instructions = self._give_up_hopeless()
-        if self.num_committed == len(self._shards):
+        if self.num_committed == len(self._table):
             instructions += [Seal(), Finished()]
         elif not self.num_pending and not self.num_leased:
             instructions += [Finished()]
         elif self._drain_end is not None and (not self.num_leased or now >= self._drain_end):
             instructions += [Drained()]
+        elif self._staffing.is_starved(now):
+            instructions += [Starved()]
         self._is_over = bool(instructions)
         return instructions
 
     def _give_up_hopeless(self) -> list[Instruction]:
-        if self._held or self._num_expected or self.is_draining:
+        if len(self._crew) or self.is_draining or not self._staffing.is_hopeless:
             return []
-        pending = [self._shards[rank.shard] for rank in reversed(self._queue)]
-        for shard in pending:
-            self._move(shard, state="failed")
-        reason = f"{self._num_barren_losses} workers in a row were lost before they took a shard"
-        return [GiveUp(shard=shard.index, reason=reason) for shard in pending]
+        num_lost = self._staffing.num_barren_losses
+        reason = f"{num_lost} workers in a row were lost before they took a shard"
+        return [self._trouble.give_up(shard, reason=reason) for shard in self._table.in_order()]
+
+    _TAKES: ClassVar[dict[type, Take]] = {
+        Tick: _take_tick,
+        WorkerPlaced: _take_placed,
+        WorkerJoined: _take_joined,
+        WorkerHeard: _take_heard,
+        WorkerEnded: _take_ended,
+        WorkerLost: _take_lost,
+        ShardCommitted: _take_committed,
+        ShardLost: _take_committed,
+        ShardFailed: _take_failed,
+        SamplesCounted: _take_counted,
+        NodeDraining: _take_node_draining,
+        NodeRestored: _take_node_restored,
+        DrainRequested: _take_drain,
+        CancelRequested: _take_cancel,
+    }
 
     def check(self) -> None:
         """Assert every invariant; cheap enough for tests, not for every event of a big job."""
-        by_state = {state: self._in_state(state) for state in get_args(ShardState)}
-        assert self._num_in_state.total() == len(self._shards)
-        for state, shards in by_state.items():
-            assert self._num_in_state[state] == len(shards)
-        assert self._queue == sorted(shard.rank for shard in by_state["pending"])
-        held = [index for held in self._held.values() for index in held]
-        assert len(held) == len(set(held)), "a shard has at most one holder"
-        leased = {shard.index for shard in by_state["leased"]}
-        assert {index for index in held if self.state_of(index) != "committed"} == leased
-        self._check_workers()
-        self._check_budgets(by_state)
+        self._table.check()
+        self._crew.check()
+        holders: dict[int, int] = {}
+        for member in self._crew:
+            for lease in member.leases.values():
+                holders[lease.shard] = holders.get(lease.shard, 0) + 1
+                assert not (lease.row_by_row and self._table[lease.shard].num_holders != 1)
+        assert all(shard.num_holders == holders.get(shard.index, 0) for shard in self._table)
+        assert self._is_over or not self._idle_hands_wait()
 
-    def _check_workers(self) -> None:
-        assert not self._gone & self._held.keys()
-        assert self._num_expected >= 0
-        for held in self._held.values():
-            assert 0 < len(held) <= self._capacity, "idle workers are released"
-
-    def _check_budgets(self, by_state: dict[ShardState, list[Shard]]) -> None:
-        for state in ("pending", "leased"):
-            assert not any(self._budget.is_spent(shard) for shard in by_state[state])
-
-    def _in_state(self, state: ShardState) -> list[Shard]:
-        return [shard for shard in self._shards.values() if shard.state == state]
+    def _idle_hands_wait(self) -> bool:
+        """Whether a worker idles although something waits for one."""
+        return bool(self._crew.idle()) and bool(self._table.num("pending", "suspect"))

@@ -1,26 +1,37 @@
 """The states of a shard.
 
-*pending*: nobody works on it. It is in the queue, and only pending shards are. Where it came back
-from a lost worker or a failed attempt, its budget has been charged already.
+*pending*: nobody works on it, and any worker with room may get it. Where it came back from a lost
+worker or a failed attempt, that has been charged already.
 
-*leased*: exactly one known worker has it. A lease lives in memory only; it ends when the worker
-reports or is lost, never by a message to storage.
+*suspect*: nobody works on it, and workers have died under it. It waits for a worker with empty
+hands, which will decode it row by row and hold nothing else meanwhile: so that a death is this
+shard's, and the row's that was announced.
 
-*committed*: its commit record is in storage. This is final. A worker may still hold it, if another
-attempt's record came first; that worker will report the shard as lost.
+*resting*: nobody works on it, since storage failed under its last attempt. It is pending or suspect
+again when its rest is over; each rest is longer than the one before.
+
+*leased*: one known worker has it; two, where it straggled and was duplicated. A lease lives in
+memory only. It ends when the worker reports, or is lost, or is silent for too long; never by a
+message to storage.
+
+*committed*: its commit record is in storage. This is final. Workers may still hold it, if another
+attempt's record came first; they will report the shard as lost.
 
 *failed*: its budget is used up, and this run gives it no further attempt. Only the late commit of
 an attempt that was believed dead can still move it, to committed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-ShardState = Literal["pending", "leased", "committed", "failed"]
+from schedulers.limits import Limits
+from schedulers.suspicion import Suspicion
+
+ShardState = Literal["pending", "suspect", "resting", "leased", "committed", "failed"]
 
 
 class Rank(NamedTuple):
-    """The order of the queue: the greatest is next. Dearest first, then the lowest index."""
+    """The order of a queue: the greatest is next. Dearest first, then the lowest index."""
 
     expected_cost: float
     negative_index: int
@@ -33,30 +44,25 @@ class Rank(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Shard:
-    """What the scheduler knows about one shard; owned and changed by `machine.Scheduler` only."""
+    """What the scheduler knows about one shard."""
 
     index: int
     expected_cost: float
     state: ShardState = "pending"
-    num_failures: int = 0  # charged to `attempts`
+    num_holders: int = 0
+    was_duplicated: bool = False  # once is enough, whatever becomes of the duplicate
+    num_failures: int = 0  # charged to `Limits.attempts`
     num_infrastructure_failures: int = 0  # charged to a wider budget of their own
+    suspicion: Suspicion = field(default_factory=Suspicion)
 
     @property
     def rank(self) -> Rank:
-        """Its place in the queue."""
+        """Its place in a queue."""
         return Rank(self.expected_cost, -self.index)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """How much trouble is borne before giving up."""
-
-    attempts: int
-    infrastructure_attempts: int
-
-    def is_spent(self, shard: Shard) -> bool:
+    def is_spent(self, limits: Limits) -> bool:
         """Whether the shard has had its last attempt."""
         return (
-            shard.num_failures >= self.attempts
-            or shard.num_infrastructure_failures >= self.infrastructure_attempts
+            self.num_failures >= limits.attempts
+            or self.num_infrastructure_failures >= limits.infrastructure_attempts
         )

@@ -8,8 +8,10 @@ values; errors travel as text, so that no exception type has to be known on the 
 This class is plain: the driver makes it an actor (`jobs.driver.pool`), tests call it directly.
 """
 
+import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from manifests.access import Nonce, prove_access
@@ -18,10 +20,11 @@ from manifests.job import JobSpec
 from manifests.open_revision import numbered_revision
 from manifests.plan import Plan, plan_hash, read_plan
 from manifests.store import open_store
-from workers.attempt import Attempt, AttemptRunner, ShardOutcome
+from workers.attempt import Attempt, AttemptRunner, ShardOrder, ShardOutcome
 from workers.environment import (
     EnvironmentReport,
     claim_numerics,
+    current_node,
     numerics_class,
     report_environment,
 )
@@ -31,6 +34,8 @@ from workers.model_files import checked_models
 from workers.stream import SampleStream, Totals
 from workers.work import open_work
 
+LEAVE_S = 30.0
+EXIT_DEAD_ENGINE = 70
 SHARDS_GROUP = "shards"
 HEARTBEAT_GROUP = "heartbeat"
 
@@ -50,8 +55,19 @@ class WorkerConfig:
     """The drafter as this run found it; where drafts decide nothing, it may have changed."""
     revision: int = 0
     """What the job has open; 0 is the first run."""
+    epoch: str = ""
+    """The driver's."""
     gate_folder: str | None = None
     """Tests only; see `workers.gate`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where a worker is, and what it would run there."""
+
+    environment: EnvironmentReport
+    node: str
+    """Ray's id of the node; empty outside Ray."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +86,24 @@ class Heartbeat:
     totals: Totals
 
 
+def _exit_dead() -> None:
+    os._exit(EXIT_DEAD_ENGINE)
+
+
 class Worker:
     """Decodes shards; see the module's text for who calls what."""
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: WorkerConfig, *, leave: Callable[[], object] = _exit_dead) -> None:
         self._config = config
+        self._leave = leave
         self._environment: EnvironmentReport | None = None
         self._stream: SampleStream | None = None
         self._runner: AttemptRunner | None = None
 
-    def report(self) -> EnvironmentReport:
-        """Which packages and versions this process has; before anything is loaded."""
+    def report(self) -> Placement:
+        """Which packages and versions this process has, and where; before anything is loaded."""
         self._environment = report_environment()
-        return self._environment
+        return Placement(environment=self._environment, node=current_node())
 
     def start(self) -> StartOutcome:
         """Load what the work needs and begin to take shards."""
@@ -93,7 +114,7 @@ class Worker:
         return StartOutcome()
 
     def _start(self) -> None:
-        config, environment = self._config, self._environment or self.report()
+        config, environment = self._config, self._environment or self.report().environment
         job = JobSpec.model_validate_json(config.job_json)
         store = open_store(config.store_uri, job.storage)
         prove_access(store, config.nonce, worker=config.name)
@@ -114,6 +135,7 @@ class Worker:
             worker=f"{config.name}@{environment.process.host}",
             versions=environment.versions,
             revision=revision,
+            epoch=config.epoch,
         )
         threading.Thread(target=self._stream.run, name="decode", daemon=True).start()
 
@@ -123,10 +145,19 @@ class Worker:
             return job
         return checked_models(job, target=plan.target_files, drafter=self._config.drafter_files)
 
-    def run_shard(self, shard: int) -> ShardOutcome:
-        """One attempt at a shard, to its end."""
+    def run_shard(self, order: ShardOrder) -> ShardOutcome:
+        """One attempt at a shard, to its end. A dead engine ends the process soon afterwards."""
         assert self._runner is not None, "run_shard before start"
-        return self._runner.run(shard)
+        outcome = self._runner.run(order)
+        if not outcome.is_worker_usable:
+            self._leave_soon()
+        return outcome
+
+    def _leave_soon(self) -> None:
+        """The driver ends this process when it reads the outcome; if it never does, we do."""
+        timer = threading.Timer(LEAVE_S, self._leave)
+        timer.daemon = True
+        timer.start()
 
     def heartbeat(self) -> Heartbeat:
         """What this worker is doing now."""

@@ -10,29 +10,43 @@ import tempfile
 import threading
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from manifests.columns import output_schema
 from manifests.errors import ManifestError, UnknownOutcomeError
 from manifests.job import JobSpec
-from manifests.journal import write_failure
+from manifests.journal import write_announcement, write_failure
 from manifests.keys import data_key, new_attempt_id
 from manifests.open_revision import OpenRevision
 from manifests.plan import Plan, plan_hash
-from manifests.records import ERRORS_OF, CommitRecord, Failure
-from manifests.staged import read_shard
+from manifests.records import ERRORS_OF, Announcement, CommitRecord, Failure
+from manifests.staged import StagedRow, read_shard
 from manifests.store.base import Store
 from workers.copied_rows import read_copied_rows
 from workers.errors import EngineError, describe
+from workers.feeding import POISON_CLASS, AllRows, RowByRow
 from workers.file_metadata import file_metadata
 from workers.output import FileFacts, check_shard, write_shard
 from workers.shard_assembly import ShardAssembly
 from workers.stream import Charge, SampleStream
 
-Phase = Literal["decoding", "publishing"]
+Phase = Literal["reading", "decoding", "publishing"]
+POISON_MESSAGE = "workers died or hung each time this row was decoded alone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardOrder:
+    """What a worker is to do."""
+
+    shard: int
+    row_by_row: bool = False
+    """Decode one row at a time, and announce each in storage before it starts."""
+    convicted: tuple[int, ...] = ()
+    """Rows, by index in the shard, that become errors without being decoded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +69,23 @@ class Attempt:
     shard: int
     attempt: str
     phase: Phase
+    fraction: float = 0.0
+    """Of its samples that are finished, 0 to 1."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Running:
+    """An attempt, as its own thread knows it."""
+
+    attempt: Attempt
+    assembly: ShardAssembly | None = None
+
+    def seen(self) -> Attempt:
+        """As others may see it."""
+        assembly = self.assembly
+        if assembly is None or not assembly.num_expected:
+            return self.attempt
+        return replace(self.attempt, fraction=assembly.num_collected / assembly.num_expected)
 
 
 class AttemptRunner:
@@ -70,6 +101,7 @@ class AttemptRunner:
         worker: str,
         versions: dict[str, str],
         revision: OpenRevision | None = None,
+        epoch: str = "",
     ) -> None:
         """`revision` is what the job has open; without it, the first run."""
         self._revision = revision or OpenRevision(store=store, plan=plan)
@@ -80,43 +112,72 @@ class AttemptRunner:
         self._stream = stream
         self._worker = worker
         self._versions = versions
+        self._epoch = epoch
         self._schema = output_schema(plan.job.output.trace, work=plan.job.work)
         self._lock = threading.Lock()
-        self._running: dict[int, Attempt] = {}
+        self._running: dict[int, _Running] = {}
+        self._announced: dict[int, int] = {}  # the row that is decoded alone, by shard
 
     def running(self) -> tuple[Attempt, ...]:
         """What is being executed now."""
         with self._lock:
-            return tuple(self._running.values())
+            return tuple(running.seen() for running in self._running.values())
 
-    def run(self, shard: int) -> ShardOutcome:
+    def run(self, order: ShardOrder) -> ShardOutcome:
         """Execute one attempt to its end."""
         attempt = new_attempt_id()
         try:
-            return self._execute(shard, attempt=attempt)
+            return self._execute(order, attempt=attempt)
         except Exception as error:
-            return self._failed(error, shard=shard, attempt=attempt)
+            return self._failed(error, shard=order.shard, attempt=attempt)
         finally:
             with self._lock:
-                self._running.pop(shard, None)
+                self._running.pop(order.shard, None)
+                self._announced.pop(order.shard, None)
 
-    def _enter(self, phase: Phase, *, shard: int, attempt: str) -> None:
+    def _enter(
+        self, phase: Phase, *, shard: int, attempt: str, assembly: ShardAssembly | None = None
+    ) -> None:
+        seen = Attempt(shard=shard, attempt=attempt, phase=phase)
         with self._lock:
-            self._running[shard] = Attempt(shard=shard, attempt=attempt, phase=phase)
+            self._running[shard] = _Running(attempt=seen, assembly=assembly)
 
-    def _execute(self, shard: int, *, attempt: str) -> ShardOutcome:
-        self._enter("decoding", shard=shard, attempt=attempt)
+    def _execute(self, order: ShardOrder, *, attempt: str) -> ShardOutcome:
+        shard = order.shard
+        self._enter("reading", shard=shard, attempt=attempt)
+        rows = read_shard(self._store, self._plan, shard)
         assembly = ShardAssembly(
             shard=self._plan.shards[shard],
             attempt=attempt,
-            rows=read_shard(self._store, self._plan, shard),
+            rows=[_convict(row) if i in order.convicted else row for i, row in enumerate(rows)],
             num_samples=self._plan.job.sampling.n,
             chosen=self._revision.rows(shard),
         )
-        charge = self._stream.submit(assembly).result()
-        self._enter("publishing", shard=shard, attempt=attempt)
+        self._enter("decoding", shard=shard, attempt=attempt, assembly=assembly)
+        charge = self._decode(assembly, row_by_row=order.row_by_row)
+        self._enter("publishing", shard=shard, attempt=attempt, assembly=assembly)
         with tempfile.TemporaryDirectory(prefix="spotbatch-") as folder:
             return self._publish(assembly, path=Path(folder) / "shard.parquet", charge=charge)
+
+    def _decode(self, assembly: ShardAssembly, *, row_by_row: bool) -> Charge:
+        if not row_by_row:
+            return self._stream.submit(assembly, AllRows()).result()
+        announce = partial(self._announce, assembly)
+        charge = self._stream.submit(assembly, RowByRow(announce)).result()
+        announce(len(assembly.rows))  # all got through: what comes now is no row's doing
+        return charge
+
+    def _announce(self, assembly: ShardAssembly, row: int) -> None:
+        self._announced[assembly.shard.shard] = row
+        announcement = Announcement(
+            shard=assembly.shard.shard,
+            attempt=assembly.attempt,
+            row=row,
+            epoch=self._epoch,
+            worker=self._worker,
+            time=utc_now(),
+        )
+        write_announcement(self._store, announcement)
 
     def _publish(self, assembly: ShardAssembly, *, path: Path, charge: Charge) -> ShardOutcome:
         copied = read_copied_rows(self._revision, assembly.shard.shard)
@@ -168,6 +229,8 @@ class AttemptRunner:
             kind="infrastructure" if infrastructure else "rows",
             error_class=type(error).__name__,
             message=describe(error),
+            is_death=isinstance(error, EngineError),
+            row=self._announced.get(shard),
             worker=self._worker,
             time=utc_now(),
         )
@@ -182,6 +245,17 @@ class AttemptRunner:
             infrastructure=infrastructure,
             is_worker_usable=not isinstance(error, EngineError),
         )
+
+
+def _convict(row: StagedRow) -> StagedRow:
+    """The row as one that cannot be decoded."""
+    return replace(
+        row,
+        prompt=None,
+        messages=None,
+        error_class=POISON_CLASS,
+        error_message=POISON_MESSAGE,
+    )
 
 
 def sample_sums(assembly: ShardAssembly) -> dict[str, int]:

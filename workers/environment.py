@@ -3,8 +3,8 @@
 Two checks before any weight is loaded. *Versions*: the five packages have generic names, so each
 process reports where it would import them from and a digest of their sources; a worker that differs
 from the driver is refused in one sentence. *Numerics*: the first worker creates `numerics.json`;
-every later one must compute the same bits or is refused by name. Nothing here imports ray, and
-torch is imported only where its facts are asked for.
+every later one must compute the same bits or is refused by name. Ray and torch are imported only
+where their facts are asked for.
 """
 
 import hashlib
@@ -73,6 +73,13 @@ def report_environment() -> EnvironmentReport:
         packages={name: _package_report(name) for name in PACKAGES},
         versions={"python": platform.python_version(), **versions},
     )
+
+
+def current_node() -> str:
+    """Ray's id of the node that this process runs on; empty outside Ray."""
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id()) if ray.is_initialized() else ""
 
 
 def check_environment(worker: EnvironmentReport, *, name: str, driver: EnvironmentReport) -> None:

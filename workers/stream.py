@@ -2,8 +2,8 @@
 
 One thread decodes; any thread may submit a shard and wait for its samples. A submitted shard's rows
 queue up behind those of the shard before it, so that the next one's rows enter as the last one's
-leave. What has been spent since the previous shard left is charged to the shard that leaves, so
-that charges add up to all that was spent.
+leave; a shard's feed says in which portions. What has been spent since the previous shard left is
+charged to the shard that leaves, so that charges add up to all that was spent.
 
 An exception out of the work ends the stream: every shard it holds fails with `EngineError`, and so
 does each later one. The worker has to be replaced then.
@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from manifests.errors import ManifestError
 from workers.errors import EngineError, describe
+from workers.feeding import AllRows, Feed
 from workers.gate import Gate
 from workers.samples import OutputSample
 from workers.shard_assembly import ShardAssembly
@@ -67,7 +69,7 @@ class SampleStream:
         self._gate = gate
         self._clock = clock
         self._changed = threading.Condition()
-        self._arrived: list[ShardAssembly] = []
+        self._feeds: list[tuple[ShardAssembly, Feed]] = []  # those that have rows left
         self._held: dict[int, tuple[ShardAssembly, Future[Charge]]] = {}
         self._stopping = False
         self._charged: dict[str, int] = {}
@@ -76,7 +78,12 @@ class SampleStream:
         self.totals = Totals()
         self.num_steps = 0
 
-    def submit(self, assembly: ShardAssembly) -> "Future[Charge]":
+    @property
+    def is_dead(self) -> bool:
+        """Whether it takes no more shards."""
+        return self._stopping
+
+    def submit(self, assembly: ShardAssembly, feed: Feed | None = None) -> "Future[Charge]":
         """Queue a shard; the future is done when every sample is in the assembly."""
         future: Future[Charge] = Future()
         with self._changed:
@@ -84,7 +91,7 @@ class SampleStream:
                 future.set_exception(EngineError("the worker takes no more shards"))
                 return future
             self._held[assembly.shard.shard] = (assembly, future)
-            self._arrived.append(assembly)
+            self._feeds.append((assembly, feed or AllRows()))
             self._changed.notify_all()
         return future
 
@@ -105,29 +112,46 @@ class SampleStream:
 
     def _wait_for_work(self) -> bool:
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping or self._arrived or self._work.has_work())
+            self._changed.wait_for(lambda: self._stopping or self._feeds or self._work.has_work())
             return not self._stopping
 
     def _advance(self) -> None:
         with self._changed:
-            arrived, self._arrived = self._arrived, []
+            feeds = list(self._feeds)
         began_s = self._clock()
-        samples = [s for a in arrived for s in self._work.admit(a.shard, a.decoded_rows)]
+        samples = [sample for feed in feeds for sample in self._admit(*feed)]
         samples += self._work.step()
         self._spent_s += self._clock() - began_s
         self.num_steps += 1
         self._collect(samples)
 
+    def _admit(self, assembly: ShardAssembly, feed: Feed) -> list[OutputSample]:
+        try:
+            rows = feed.due(assembly)
+        except (OSError, ManifestError) as error:  # of storage, between rows: the engine is sound
+            self._forget(assembly).set_exception(error)
+            return []
+        if feed.is_exhausted(assembly):
+            self._drop_feed(assembly)
+        return self._work.admit(assembly.shard, rows) if rows else []
+
+    def _forget(self, assembly: ShardAssembly) -> "Future[Charge]":
+        self._drop_feed(assembly)
+        with self._changed:
+            return self._held.pop(assembly.shard.shard)[1]
+
+    def _drop_feed(self, assembly: ShardAssembly) -> None:
+        with self._changed:
+            self._feeds = [entry for entry in self._feeds if entry[0] is not assembly]
+
     def _collect(self, samples: Iterable[OutputSample]) -> None:
         for sample in samples:
             self._gate.wait(shard=sample.shard, row=sample.row)
-            assembly, future = self._held[sample.shard]
+            assembly, _ = self._held[sample.shard]
             assembly.add(sample)
             self.totals = self.totals.plus(sample)
             if assembly.is_complete:
-                with self._changed:
-                    del self._held[sample.shard]
-                future.set_result(self._charge())
+                self._forget(assembly).set_result(self._charge())
 
     def _charge(self) -> Charge:
         counters = self._work.counters()

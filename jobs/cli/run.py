@@ -90,7 +90,9 @@ def _run(planned: "PlannedJob", job: "JobSpec", *, time_s: float | None) -> "tup
     stored = OpenJob(store=planned.store, plan=planned.plan)
     stats = job_stats(stored, scorer=job.stats.scorer)
     _report(stored, stats, result=result)
-    if result.exit_code == 0 and failed_too_often(stats):
+    if result.exit_code == 0 and failed_too_often(
+        stats, max_error_fraction=job.retry.max_error_fraction
+    ):
         click.echo(f"{stats.errors} of {stats.samples} samples are errors", err=True)
         return result, EXIT_FAILURES
     return result, result.exit_code
@@ -132,7 +134,9 @@ def _tell(result: "RunResult", *, uri: str) -> None:
     """How the run ended, on stderr."""
     for shard, reason in sorted(result.given_up.items()):
         click.echo(f"shard {shard} was given up: {reason}", err=True)
-    if result.outcome in ("drained", "cancelled", "failed"):
+    if result.message is not None:
+        click.echo(result.message, err=True)
+    if result.exit_code != 0:
         click.echo(
             f"{result.outcome}: {result.num_committed} of {result.num_shards} shards are committed "
             f"in {uri}; the same command goes on with the others",

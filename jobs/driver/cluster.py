@@ -7,6 +7,7 @@ store is small, since results are.
 """
 
 import logging
+import math
 import os
 import tempfile
 import warnings
@@ -35,7 +36,7 @@ def ray_cluster(cluster: Cluster) -> Iterator[None]:
     import ray  # reads the variables
 
     with tempfile.TemporaryDirectory(prefix="spotbatch-empty-") as folder:
-        _connect(ray, cluster, working_dir=folder)
+        _connect(ray, cluster, runtime_env=_runtime_env(cluster, working_dir=folder))
         try:
             yield
         finally:
@@ -43,12 +44,29 @@ def ray_cluster(cluster: Cluster) -> Iterator[None]:
                 ray.shutdown()
 
 
-def _connect(ray: Any, cluster: Cluster, *, working_dir: str) -> None:
+def exposure_warning(cluster: Cluster) -> str | None:
+    """What to say about a cluster that runs whatever anyone who reaches it sends, if it is one."""
+    if cluster.address is None or os.environ.get("RAY_AUTH_MODE") == "token":
+        return None
+    return (
+        "warning: RAY_AUTH_MODE is not `token`, so whoever reaches the cluster's ports can run "
+        "code on it; set it on all nodes, or keep the cluster on a private network"
+    )
+
+
+def _runtime_env(cluster: Cluster, *, working_dir: str) -> dict[str, Any]:
+    runtime_env: dict[str, Any] = {"working_dir": working_dir, "env_vars": dict(cluster.env)}
+    if cluster.py_modules:
+        runtime_env["py_modules"] = list(cluster.py_modules)
+    return runtime_env
+
+
+def _connect(ray: Any, cluster: Cluster, *, runtime_env: dict[str, Any]) -> None:
     try:
         with _quiet():
             ray.init(
                 **_where(cluster),
-                runtime_env={"working_dir": working_dir},
+                runtime_env=runtime_env,
                 namespace=f"spotbatch-{os.getpid()}",
                 log_to_driver=False,
                 logging_level=logging.ERROR,
@@ -63,10 +81,12 @@ def _connect(ray: Any, cluster: Cluster, *, working_dir: str) -> None:
 def _where(cluster: Cluster) -> dict[str, Any]:
     if cluster.address is not None:
         return {"address": cluster.address}
+    cpus = cluster.threads if cluster.cpus_per_worker is None else cluster.cpus_per_worker
+    gpus: dict[str, Any] = {} if cluster.gpus_per_worker else {"num_gpus": 0}
     return {
         "address": "local",
-        "num_cpus": cluster.workers * cluster.threads,
-        "num_gpus": 0,
+        "num_cpus": math.ceil(cluster.workers * cpus),
+        **gpus,
         "include_dashboard": False,
         "object_store_memory": _OBJECT_STORE_BYTES,
     }

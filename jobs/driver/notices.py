@@ -1,9 +1,18 @@
 """What the pool tells the loop. Notices are hearsay: the loop reads storage before it acts."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-from workers.attempt import Attempt, ShardOutcome
+from schedulers.events import Cause
+from workers.actor import Heartbeat
+from workers.attempt import ShardOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """The worker's process is up, on this node."""
+
+    worker: str
+    node: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +20,14 @@ class Joined:
     """The worker can take shards."""
 
     worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A heartbeat came back."""
+
+    worker: str
+    heartbeat: Heartbeat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +40,15 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """The worker died or was ended; `running` is what it was last seen doing."""
+    """The worker died, or does not answer as it should, and has been ended."""
 
     worker: str
-    reason: Literal["death", "infrastructure"]
+    cause: Cause
     message: str
-    running: tuple[Attempt, ...] = ()
+    node: str | None = None
+    """Where it was, if it ever had a place."""
+    left_records: bool = False
+    """It lived long enough to leave failure records itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,4 +59,4 @@ class Reported:
     outcome: ShardOutcome
 
 
-Notice = Joined | Refused | Gone | Reported
+Notice = Placed | Joined | Heard | Refused | Gone | Reported

@@ -12,6 +12,8 @@ SURFACE = {
     "plan": {"JOB.yaml", "--set", "--write", "--measure", "--json"},
     "run": {"JOB", "--set", "--preview", "--stop-after"},
     "submit": {"JOB", "--set", "--address", "--wait", "--dry-run"},
+    "drain": {"JOB_URI"},
+    "cancel": {"JOB_URI"},
     "status": {"JOB_URI", "--json", "--watch", "--interval", "--missing"},
     "list": {"ROOT", "--json"},
     "logs": {"JOB_URI", "--shards", "--json", "--driver", "--address"},

@@ -18,7 +18,7 @@ from manifests.keys import data_key
 from manifests.open_revision import open_revision
 from manifests.plan import Plan, ShardPlan
 from manifests.staged import StagedRow
-from workers.attempt import AttemptRunner
+from workers.attempt import AttemptRunner, ShardOrder
 from workers.errors import RowError
 from workers.gate import Gate
 from workers.samples import CommitTrace, FinishReason, OutputSample
@@ -227,7 +227,7 @@ def commit(
     thread = threading.Thread(target=stream.run)
     thread.start()
     try:
-        statuses = {runner.run(shard).status for shard in shards}
+        statuses = {runner.run(ShardOrder(shard=shard)).status for shard in shards}
     finally:
         stream.stop()
         thread.join()

@@ -27,10 +27,10 @@ from manifests.protocol import read_seal, seal_job
 from manifests.verification import verify_structure
 from spot.drafters.checkpoint import check_drafter
 from tests.cli.support import complaint, spotbatch
-from tests.jobs.driver.fakes import FakePool, join
+from tests.jobs.driver.fakes import FakeNodes, FakePool, join
 from tests.jobs.support import write_rows
 from tests.twins import BLOCK_LENGTH, write_sdar_twin
-from workers.attempt import AttemptRunner, ShardOutcome
+from workers.attempt import AttemptRunner, ShardOrder, ShardOutcome
 from workers.gate import Gate
 from workers.stream import SampleStream
 from workers.work import open_work
@@ -89,7 +89,7 @@ def _commit(planned: PlannedJob, shards: Sequence[int]) -> list[ShardOutcome]:
     thread = threading.Thread(target=stream.run)
     thread.start()
     try:
-        return [runner.run(shard) for shard in shards]
+        return [runner.run(ShardOrder(shard=shard)) for shard in shards]
     finally:
         stream.stop()
         thread.join()
@@ -228,6 +228,7 @@ def pool(job_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fak
     pool = FakePool(on_start=join, on_assign=react)
     monkeypatch.setattr(jobs.driver.run, "ray_cluster", lambda cluster: nullcontext())
     monkeypatch.setattr(jobs.driver.run, "RayPool", lambda settings: pool)
+    monkeypatch.setattr(jobs.driver.run, "RayNodes", FakeNodes)
     return pool
 
 

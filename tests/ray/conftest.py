@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobs.driver import RunResult, run_job
-from jobs.driver.watch import Deadlines
-from manifests.job import Cluster
+from manifests.job import Cluster, Retry
 from tests.jobs.driver.fakes import FakeSink
 from tests.manifests.builders import StoredJob, make_job
 from tests.ray.gates import GateFolder
@@ -60,9 +60,9 @@ def sink() -> FakeSink:
 def run(job: StoredJob, cluster_address: str, sink: FakeSink) -> Run:
     """A run on the shared cluster."""
 
-    def run(*, workers: int = 1, deadlines: Deadlines | None = None) -> RunResult:
-        cluster = Cluster(address=cluster_address, workers=workers)
-        spec = job.plan.job.model_copy(update={"cluster": cluster})
-        return run_job(job.store, job.plan, spec, sink, deadlines=deadlines)
+    def run(*, workers: int = 1, retry: Retry | None = None, **cluster: Any) -> RunResult:
+        where = Cluster(address=cluster_address, workers=workers, **cluster)
+        update = {"cluster": where, "retry": retry or Retry()}
+        return run_job(job.store, job.plan, job.plan.job.model_copy(update=update), sink)
 
     return run

@@ -10,7 +10,7 @@ import pytest
 
 import jobs.driver.run
 from jobs.driver.errors import RefusedWorkerError
-from jobs.driver.watch import Deadlines
+from manifests.job import Retry
 from manifests.journal import read_failures
 from manifests.keys import commit_key
 from tests.jobs.driver.fakes import FakeSink
@@ -64,7 +64,7 @@ def test_a_frozen_worker_is_ended_and_replaced(
 
     with ThreadPoolExecutor(1) as background:
         done = background.submit(freeze)
-        result = run(deadlines=Deadlines(silence_s=5.0))
+        result = run(retry=Retry(lease_s=5.0))
         done.result()
     assert result.outcome == "sealed"
     assert_whole(job)

@@ -4,6 +4,8 @@ The machine below is the world around the scheduler: it knows which actors reall
 really committed, and carries out instructions. Workers that were reported lost may live on.
 """
 
+from dataclasses import replace
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -14,30 +16,36 @@ from hypothesis.stateful import (
     rule,
 )
 
-from schedulers.events import (
-    DrainRequested,
-    Event,
-    ShardCommitted,
-    ShardFailed,
-    ShardLost,
-    Tick,
-    WorkerJoined,
-    WorkerLost,
-)
+from schedulers import events
 from schedulers.instructions import (
     Assign,
-    Drained,
+    Convict,
+    EndWorker,
     Finished,
     GiveUp,
     Instruction,
+    Park,
     Release,
-    ReplaceWorker,
     Seal,
+    StartWorker,
+    StopForErrors,
 )
+from schedulers.limits import Limits
 from schedulers.machine import Scheduler
 
-ATTEMPTS = 2
-INFRASTRUCTURE_ATTEMPTS = 4
+LIMITS = Limits(
+    attempts=2,
+    infrastructure_attempts=4,
+    drain_s=10.0,
+    rest_s=2.0,
+    lease_s=20.0,
+    decoding_s=30.0,
+    starting_s=40.0,
+    sick_after=2,
+    judged_from_samples=30,
+    max_error_fraction=0.5,
+)
+NODES = ("left", "right")
 
 
 class World(RuleBasedStateMachine):
@@ -49,34 +57,34 @@ class World(RuleBasedStateMachine):
         capacity=st.integers(1, 3),
         data=st.data(),
     )
-    def start(
+    def begin(
         self, costs: list[float], num_workers: int, capacity: int, data: st.DataObject
     ) -> None:
         self.committed = data.draw(st.sets(st.sampled_from(range(len(costs)))))
-        self.num_shards = len(costs)
-        self.settings = {
-            "committed": sorted(self.committed),
-            "attempts": ATTEMPTS,
-            "capacity": capacity,
-            "num_workers": num_workers,
-            "infrastructure_attempts": INFRASTRUCTURE_ATTEMPTS,
-            "drain_s": 10.0,
-        }
+        self.before = frozenset(self.committed)
         self.costs = costs
+        self.num_workers = num_workers
+        self.limits = replace(LIMITS, capacity=capacity)
         self.scheduler = self.make()
-        self.starting = num_workers
-        self.num_names = 0
-        self.capacity = capacity
-        self.running: dict[str, set[int]] = {}  # workers that joined, by what they work on
-        self.zombies: dict[str, set[int]] = {}  # reported lost, and yet working
+        self.coming: list[str] = []  # asked for, and not here yet
+        self.running: dict[str, dict[int, bool]] = {}  # shards of those here; alone or not
+        self.ended: dict[str, dict[int, bool]] = {}  # gone, and storage is still being asked
+        self.zombies: dict[str, dict[int, bool]] = {}  # reported lost, and yet working
+        self.convicted: set[tuple[int, int]] = set()
         self.given_up: set[int] = set()
         self.is_over = False
         self.now = 0.0
+        self.tell(events.Tick(now=self.now))
 
     def make(self) -> Scheduler:
-        return Scheduler(enumerate(self.costs), **self.settings)  # type: ignore[arg-type]
+        return Scheduler(
+            enumerate(self.costs),
+            committed=sorted(self.before),
+            num_workers=self.num_workers,
+            limits=self.limits,
+        )
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: events.Event) -> None:
         was_over = self.is_over
         for instruction in self.scheduler.handle(event):
             assert not was_over or isinstance(instruction, Release)
@@ -84,33 +92,53 @@ class World(RuleBasedStateMachine):
 
     def execute(self, instruction: Instruction) -> None:
         match instruction:
-            case Assign(worker=worker, shard=shard):
-                assert shard not in self.committed | self.given_up
-                assert not any(shard in held for held in self.running.values())
-                self.running[worker].add(shard)
-                assert len(self.running[worker]) <= self.capacity
-            case ReplaceWorker():
-                assert self.scheduler.num_pending > 0
-                self.starting += 1
+            case StartWorker(worker=worker):
+                self.coming.append(worker)
+                assert len(self.coming) <= self.num_workers
+            case Assign():
+                self.execute_assignment(instruction)
+            case EndWorker(worker=worker):
+                if worker in self.running:
+                    self.ended[worker] = self.running.pop(worker)
+                else:
+                    self.coming.remove(worker)
+                    self.ended[worker] = {}
             case Release(worker=worker):
-                assert not self.running.pop(worker, set())
+                assert not self.running.pop(worker, {})
+            case Convict(shard=shard, row=row):
+                assert (shard, row) not in self.convicted
+                self.convicted.add((shard, row))
             case GiveUp(shard=shard):
                 assert shard not in self.committed | self.given_up
                 self.given_up.add(shard)
             case Seal():
-                assert self.committed == set(range(self.num_shards))
+                assert self.committed == set(range(len(self.costs)))
             case Finished():
-                assert self.committed | self.given_up == set(range(self.num_shards))
+                assert self.committed | self.given_up == set(range(len(self.costs)))
                 self.is_over = True
-            case Drained():
+            case Park() | StopForErrors():
+                pass
+            case _:
                 self.is_over = True
+
+    def execute_assignment(self, given: Assign) -> None:
+        assert given.shard not in self.committed | self.given_up
+        holders = [worker for worker, held in self.running.items() if given.shard in held]
+        assert len(holders) <= 1
+        assert given.worker not in holders
+        held = self.running[given.worker]
+        assert not any(held.values()), "who decodes row by row is left alone"
+        assert not (given.row_by_row and (held or holders))
+        assert {(given.shard, row) for row in given.convicted} <= self.convicted
+        held[given.shard] = given.row_by_row
+        assert len(held) <= self.limits.capacity
 
     def work(self, data: st.DataObject, *, zombie: bool = False) -> tuple[str, int]:
         """One worker and one of its shards."""
         workers = self.zombies if zombie else self.running
         pairs = sorted((worker, shard) for worker in workers for shard in workers[worker])
         worker, shard = data.draw(st.sampled_from(pairs))
-        workers[worker].remove(shard)
+        del workers[worker][shard]
         return worker, shard
 
     def has_work(self) -> bool:
@@ -119,52 +147,68 @@ class World(RuleBasedStateMachine):
     def has_zombie_work(self) -> bool:
         return any(self.zombies.values())
 
-    @precondition(lambda self: self.starting > 0)
-    @rule()
-    def a_worker_joins(self) -> None:
-        self.starting -= 1
-        self.num_names += 1
-        worker = f"w{self.num_names}"
-        self.running[worker] = set()
-        self.tell(WorkerJoined(worker=worker, now=self.now))
+    @precondition(lambda self: self.coming)
+    @rule(node=st.sampled_from(NODES), is_placed=st.booleans())
+    def a_worker_joins(self, node: str, is_placed: bool) -> None:
+        worker = self.coming.pop(0)
+        if is_placed:
+            self.tell(events.WorkerPlaced(worker=worker, node=node, now=self.now))
+        self.running[worker] = {}
+        self.tell(events.WorkerJoined(worker=worker, now=self.now))
 
-    @precondition(lambda self: self.starting > 0)
+    @precondition(lambda self: self.coming)
     @rule()
     def a_worker_never_comes_up(self) -> None:
-        self.starting -= 1
-        self.num_names += 1
-        self.tell(WorkerLost(worker=f"w{self.num_names}", reason="death", now=self.now))
+        self.tell(events.WorkerLost(worker=self.coming.pop(0), cause="death", now=self.now))
+
+    @precondition(lambda self: self.coming)
+    @rule(node=st.sampled_from(NODES))
+    def a_worker_is_placed(self, node: str) -> None:
+        self.tell(events.WorkerPlaced(worker=self.coming[0], node=node, now=self.now))
 
     @precondition(lambda self: self.running)
-    @rule(data=st.data(), reason=st.sampled_from(["death", "infrastructure"]), lives=st.booleans())
-    def a_worker_is_lost(self, data: st.DataObject, reason: str, lives: bool) -> None:
+    @rule(data=st.data())
+    def a_worker_ends(self, data: st.DataObject) -> None:
         worker = data.draw(st.sampled_from(sorted(self.running)))
-        held = self.running.pop(worker)
+        self.ended[worker] = self.running.pop(worker)
+        self.tell(events.WorkerEnded(worker=worker, now=self.now))
+
+    @precondition(lambda self: self.ended)
+    @rule(
+        data=st.data(),
+        cause=st.sampled_from(["death", "stuck", "infrastructure"]),
+        lives=st.booleans(),
+        row=st.sampled_from([None, 0, 1]),
+    )
+    def a_worker_is_lost(
+        self, data: st.DataObject, cause: events.Cause, lives: bool, row: int | None
+    ) -> None:
+        worker = data.draw(st.sampled_from(sorted(self.ended)))
+        held = self.ended.pop(worker)
         breath = data.draw(st.sets(st.sampled_from(sorted(held)))) if held else set()
         self.committed |= breath
         if lives:
-            self.zombies[worker] = held - breath
+            self.zombies[worker] = {shard: held[shard] for shard in held if shard not in breath}
         self.tell(
-            WorkerLost(
+            events.WorkerLost(
                 worker=worker,
-                reason=reason,  # type: ignore[arg-type]
+                cause=cause,
                 committed=frozenset(breath),
+                announced=row if any(held.values()) else None,
                 now=self.now,
             )
         )
 
-    def end_attempt(self, worker: str, shard: int) -> None:
-        if shard in self.committed:
-            self.tell(ShardLost(worker=worker, shard=shard, attempt="other", now=self.now))
-        else:
-            self.committed.add(shard)
-            self.given_up.discard(shard)
-            self.tell(ShardCommitted(worker=worker, shard=shard, attempt="own", now=self.now))
+    def end_attempt(self, worker: str, shard: int, *, errors: int = 0) -> None:
+        kind = events.ShardLost if shard in self.committed else events.ShardCommitted
+        self.committed.add(shard)
+        self.given_up.discard(shard)
+        self.tell(kind(worker=worker, shard=shard, attempt="a", ok=1, errors=errors, now=self.now))
 
     @precondition(has_work)
-    @rule(data=st.data())
-    def an_attempt_ends(self, data: st.DataObject) -> None:
-        self.end_attempt(*self.work(data))
+    @rule(data=st.data(), errors=st.sampled_from([0, 0, 0, 20]))
+    def an_attempt_ends(self, data: st.DataObject, errors: int) -> None:
+        self.end_attempt(*self.work(data), errors=errors)
 
     @precondition(has_zombie_work)
     @rule(data=st.data())
@@ -183,20 +227,46 @@ class World(RuleBasedStateMachine):
 
     def fail(self, worker: str, shard: int, *, infrastructure: bool) -> None:
         self.tell(
-            ShardFailed(
+            events.ShardFailed(
                 worker=worker, shard=shard, error="E", infrastructure=infrastructure, now=self.now
             )
         )
 
-    @rule(seconds=st.sampled_from([0.0, 6.0]))
+    @precondition(lambda self: self.running)
+    @rule(
+        data=st.data(),
+        rounds=st.integers(0, 3),
+        fraction=st.sampled_from([0.0, 0.01, 0.5, 1.0]),
+        phase=st.sampled_from(["reading", "decoding", "publishing"]),
+    )
+    def a_worker_is_heard(
+        self, data: st.DataObject, rounds: int, fraction: float, phase: events.Phase
+    ) -> None:
+        worker = data.draw(st.sampled_from(sorted(self.running)))
+        running = tuple(
+            events.Progress(shard=shard, phase=phase, num_rounds=rounds, fraction=fraction)
+            for shard in self.running[worker]
+        )
+        self.tell(events.WorkerHeard(worker=worker, running=running, now=self.now))
+
+    @rule(seconds=st.sampled_from([0.0, 3.0, 15.0]))
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
-        self.tell(Tick(now=self.now))
+        self.tell(events.Tick(now=self.now))
 
-    @precondition(lambda self: self.num_names > 2)
+    @rule(node=st.sampled_from(NODES), left_s=st.sampled_from([None, 5.0, 60.0]))
+    def a_node_drains(self, node: str, left_s: float | None) -> None:
+        deadline = None if left_s is None else self.now + left_s
+        self.tell(events.NodeDraining(node=node, deadline=deadline, now=self.now))
+
+    @rule(node=st.sampled_from(NODES))
+    def a_node_stays_after_all(self, node: str) -> None:
+        self.tell(events.NodeRestored(node=node, now=self.now))
+
+    @precondition(lambda self: self.now > 60.0)
     @rule()
     def somebody_asks_for_a_drain(self) -> None:
-        self.tell(DrainRequested(now=self.now))
+        self.tell(events.DrainRequested(now=self.now))
 
     @invariant()
     def all_invariants_hold(self) -> None:
@@ -220,18 +290,24 @@ class World(RuleBasedStateMachine):
             assert tuple(replayed.handle(event)) == instructions
 
     def finish(self) -> None:
-        self.tell(Tick(now=self.now))
-        for _ in range(100):
+        for node in NODES:
+            self.a_node_stays_after_all(node)
+        for _ in range(200):
             if self.is_over:
                 return
-            if self.starting:
-                self.a_worker_joins()
-                continue
+            self.now += 1.0
+            self.tell(events.Tick(now=self.now))
+            for worker in list(self.ended):
+                del self.ended[worker]
+                self.tell(events.WorkerLost(worker=worker, cause="infrastructure", now=self.now))
+            if self.coming:
+                self.a_worker_joins("left", is_placed=True)
             for worker in sorted(self.running):
+                self.tell(events.WorkerHeard(worker=worker, running=(), now=self.now))
                 for shard in sorted(self.running.get(worker, ())):
-                    self.running[worker].remove(shard)
+                    del self.running[worker][shard]
                     self.end_attempt(worker, shard)
 
 
-World.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
+World.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestWorld = World.TestCase

@@ -9,14 +9,20 @@ from threading import Thread
 import pyarrow.parquet as pq
 import pytest
 
-from manifests.journal import read_failures
+from manifests.journal import last_announcement, read_failures
 from manifests.keys import commit_key, data_key
 from manifests.protocol import read_record
 from manifests.store.base import Store
 from tests.manifests.builders import StoredJob
 from tests.workers.builders import empty_assembly, full_assembly
 from tests.workers.fakes import FakeEngine, FakeRuntime
-from workers.attempt import Attempt, AttemptRunner, sample_sums
+from workers.attempt import (
+    POISON_MESSAGE,
+    Attempt,
+    AttemptRunner,
+    ShardOrder,
+    sample_sums,
+)
 from workers.gate import Gate
 from workers.samples import SampleResult
 from workers.stream import SampleStream
@@ -54,7 +60,7 @@ def make_runner(job: StoredJob) -> Iterator[MakeRunner]:
 
 
 def test_an_attempt_commits_its_shard(make_runner: MakeRunner, job: StoredJob) -> None:
-    outcome = make_runner().run(1)
+    outcome = make_runner().run(ShardOrder(shard=1))
     record = read_record(job.store, job.plan, 1)
     assert record is not None
     assert (outcome.status, outcome.attempt) == ("committed", record.attempt)
@@ -68,7 +74,7 @@ def test_an_attempt_commits_its_shard(make_runner: MakeRunner, job: StoredJob) -
 def test_the_file_says_which_job_attempt_and_rule_it_is_from(
     make_runner: MakeRunner, job: StoredJob
 ) -> None:
-    outcome = make_runner().run(0)
+    outcome = make_runner().run(ShardOrder(shard=0))
     metadata = pq.read_metadata(job.path(data_key(0, outcome.attempt))).metadata
     assert metadata[b"spotbatch.job"] == job.plan.job_id.encode()
     assert metadata[b"spotbatch.attempt"] == outcome.attempt.encode()
@@ -77,7 +83,7 @@ def test_the_file_says_which_job_attempt_and_rule_it_is_from(
 
 
 def test_the_file_says_the_rules_constants(make_runner: MakeRunner, job: StoredJob) -> None:
-    outcome = make_runner().run(0)
+    outcome = make_runner().run(ShardOrder(shard=0))
     metadata = pq.read_metadata(job.path(data_key(0, outcome.attempt))).metadata
     rule = json.loads(metadata[b"spotbatch.rule"])
     names = ("rule", "tau", "temperature", "top_k", "top_p", "verifier")
@@ -95,7 +101,7 @@ def test_every_attempt_has_an_id_of_its_own_and_a_late_one_is_lost(
     make_runner: MakeRunner, job: StoredJob
 ) -> None:
     runner = make_runner()
-    first, second = runner.run(0), runner.run(0)
+    first, second = runner.run(ShardOrder(shard=0)), runner.run(ShardOrder(shard=0))
     assert (first.status, second.status) == ("committed", "lost")
     assert first.attempt != second.attempt
     assert job.store.list("data/") == [data_key(0, first.attempt)]
@@ -111,13 +117,13 @@ class BrokenEngine(FakeEngine):
 def test_a_broken_engine_fails_the_attempt_and_makes_the_worker_useless(
     make_runner: MakeRunner, job: StoredJob
 ) -> None:
-    outcome = make_runner(engine=BrokenEngine()).run(0)
+    outcome = make_runner(engine=BrokenEngine()).run(ShardOrder(shard=0))
     assert (outcome.status, outcome.infrastructure) == ("failed", False)
     assert not outcome.is_worker_usable
     assert outcome.error == "EngineError: RuntimeError: out of memory"
     (failure,) = read_failures(job.store)
     assert (failure.shard, failure.attempt) == (0, outcome.attempt)
-    assert failure.kind == "rows"
+    assert (failure.kind, failure.is_death, failure.row) == ("rows", True, None)
     assert read_record(job.store, job.plan, 0) is None
 
 
@@ -140,7 +146,7 @@ class FullStore:
 def test_storage_faults_are_infrastructure_and_the_worker_goes_on(
     make_runner: MakeRunner, job: StoredJob
 ) -> None:
-    outcome = make_runner(store=FullStore(job.store)).run(0)
+    outcome = make_runner(store=FullStore(job.store)).run(ShardOrder(shard=0))
     assert (outcome.status, outcome.infrastructure) == ("failed", True)
     assert outcome.is_worker_usable
     assert "No space left" in (outcome.error or "")
@@ -151,14 +157,14 @@ def test_damaged_staged_input_fails_the_attempt_by_name(
 ) -> None:
     part = job.plan.shards[0].part
     job.path(part).write_bytes(b"PAR1 no more")
-    outcome = make_runner().run(0)
+    outcome = make_runner().run(ShardOrder(shard=0))
     assert outcome.status == "failed"
     assert part in (outcome.error or "")
 
 
 def test_nothing_is_running_after_an_attempt(make_runner: MakeRunner) -> None:
     runner = make_runner()
-    runner.run(0)
+    runner.run(ShardOrder(shard=0))
     assert runner.running() == ()
 
 
@@ -179,8 +185,75 @@ def test_a_running_attempt_is_seen_with_its_phase(job: StoredJob) -> None:
     )
     thread = Thread(target=stream.run)
     thread.start()
-    outcome = runner.run(0)
+    outcome = runner.run(ShardOrder(shard=0))
     stream.stop()
     thread.join(20)
     assert {(a.shard, a.attempt, a.phase) for a in seen} == {(0, outcome.attempt, "decoding")}
+    assert [a.fraction for a in seen] == [0.0, 2 / 6, 4 / 6]
     assert job.store.list(commit_key(0)) == [commit_key(0)]
+
+
+def announced_rows(job: StoredJob) -> list[int]:
+    return [
+        int(key.rpartition("-")[2].removesuffix(".json")) for key in job.store.list("announced/")
+    ]
+
+
+def test_row_by_row_announces_each_row_and_that_all_got_through(
+    make_runner: MakeRunner, job: StoredJob
+) -> None:
+    outcome = make_runner().run(ShardOrder(shard=0, row_by_row=True))
+    assert outcome.status == "committed"
+    assert announced_rows(job) == [0, 1, 2, 3]
+    said = last_announcement(job.store, 0, epoch="", worker="w")
+    assert said is not None
+    assert (said.row, said.attempt) == (3, outcome.attempt)
+
+
+def test_row_by_row_gives_the_same_tokens(make_runner: MakeRunner, job: StoredJob) -> None:
+    runner = make_runner()
+    alone = runner.run(ShardOrder(shard=0, row_by_row=True))
+    record = read_record(job.store, job.plan, 0)
+    assert record is not None
+    together = pq.read_table(job.path(record.data_key))
+    assert together["token_ids"].to_pylist() == [
+        list(sample.token_ids or ()) for sample in full_assembly(job).in_order()
+    ]
+    assert alone.attempt == record.attempt
+
+
+def test_a_convicted_row_becomes_error_rows_without_being_decoded(
+    make_runner: MakeRunner, job: StoredJob
+) -> None:
+    engine = FakeEngine()
+    order = ShardOrder(shard=0, row_by_row=True, convicted=(1,))
+    outcome = make_runner(engine=engine).run(order)
+    table = pq.read_table(job.path(data_key(0, outcome.attempt)))
+    assert table["error_class"].to_pylist() == [None, None, "PoisonRow", "PoisonRow", None, None]
+    assert table["error_message"].to_pylist()[2] == POISON_MESSAGE
+    assert {request.row for request in engine.requests} == {0, 2}
+    assert announced_rows(job) == [0, 2, 3]
+
+
+def test_an_engine_that_breaks_under_a_row_alone_leaves_that_row_on_record(
+    make_runner: MakeRunner, job: StoredJob
+) -> None:
+    class BreaksLater(FakeEngine):
+        def step(self) -> list[SampleResult]:
+            if len(self.requests) > 2:
+                raise MemoryError
+            return super().step()
+
+    make_runner(engine=BreaksLater()).run(ShardOrder(shard=0, row_by_row=True))
+    (failure,) = read_failures(job.store)
+    assert (failure.is_death, failure.row) == (True, 1)
+
+
+def test_a_row_that_cannot_be_announced_is_not_begun_and_the_engine_stays_sound(
+    make_runner: MakeRunner, job: StoredJob
+) -> None:
+    engine = FakeEngine()
+    runner = make_runner(engine=engine, store=FullStore(job.store))
+    outcome = runner.run(ShardOrder(shard=0, row_by_row=True))
+    assert (outcome.infrastructure, outcome.is_worker_usable) == (True, True)
+    assert engine.requests == []

@@ -4,20 +4,35 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from jobs.driver.notices import Joined, Notice, Reported
+from jobs.driver.notices import Joined, Notice, Placed, Reported
 from manifests.records import Presence
 from tests.manifests.builders import StoredJob
-from workers.actor import Heartbeat
-from workers.attempt import ShardOutcome
+from workers.attempt import ShardOrder, ShardOutcome
 
 Reaction = Callable[[str, int], list[Notice]]
+NODE = "node"
 
 
 @dataclass(slots=True)
 class FakeStops:
-    """Signals, as a number that a test changes."""
+    """Signals, as flags that a test changes."""
 
-    num_received: int = 0
+    wants_drain: bool = False
+    wants_cancel: bool = False
+
+
+@dataclass(slots=True)
+class FakeNodes:
+    """A cluster whose nodes a test changes."""
+
+    drained: dict[str, float | None] = field(default_factory=dict)
+    dead: set[str] = field(default_factory=set)
+
+    def draining(self) -> Mapping[str, float | None]:
+        return dict(self.drained)
+
+    def is_alive(self, node: str) -> bool:
+        return node not in self.dead
 
 
 @dataclass(slots=True)
@@ -35,7 +50,7 @@ class FakeSink:
 
 
 class FakePool:
-    """Workers `w1`, `w2`, ...: what starting and assigning lead to is given by the test."""
+    """Workers whose starting and assignments lead to what the test says."""
 
     def __init__(self, *, on_start: Callable[[str], list[Notice]], on_assign: Reaction) -> None:
         self._on_start = on_start
@@ -43,28 +58,30 @@ class FakePool:
         self._notices: deque[list[Notice]] = deque()
         self.started: list[str] = []
         self.assigned: list[tuple[str, int]] = []
+        self.orders: list[ShardOrder] = []
         self.ended: list[str] = []
+        self.killed: list[str] = []
 
     @property
     def num_ready(self) -> int:
         return len(self.started) - len(self.ended)
 
-    def heartbeats(self) -> Mapping[str, Heartbeat]:
-        return {}
-
-    def start(self) -> str:
-        worker = f"w{len(self.started) + 1}"
+    def start(self, worker: str) -> None:
         self.started.append(worker)
         self._notices.append(self._on_start(worker))
-        return worker
 
-    def assign(self, worker: str, *, shard: int) -> None:
-        self.assigned.append((worker, shard))
-        self._notices.append(self._on_assign(worker, shard))
+    def assign(self, worker: str, order: ShardOrder) -> None:
+        self.assigned.append((worker, order.shard))
+        self.orders.append(order)
+        self._notices.append(self._on_assign(worker, order.shard))
 
     def end(self, worker: str) -> None:
         if worker not in self.ended:
             self.ended.append(worker)
+
+    def kill(self, worker: str) -> None:
+        self.killed.append(worker)
+        self.end(worker)
 
     def end_all(self) -> None:
         for worker in self.started:
@@ -76,7 +93,7 @@ class FakePool:
 
 def join(worker: str) -> list[Notice]:
     """A worker that comes up at once."""
-    return [Joined(worker=worker)]
+    return [Placed(worker=worker, node=NODE), Joined(worker=worker)]
 
 
 def commit(job: StoredJob) -> Reaction:

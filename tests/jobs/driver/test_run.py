@@ -1,19 +1,24 @@
 """Whole runs without Ray: what is started, what is left alone, and how an end is told."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 
 import jobs.driver.run
 from jobs.driver import run_job
+from jobs.driver.limits import limits_of
 from jobs.driver.notices import Notice, Reported
 from jobs.driver.result import EXIT_CODES, Outcome, RunResult
+from jobs.driver.tracker import Tracker
 from jobs.progress import NoProgress
 from manifests.errors import DamagedError
-from manifests.job import Cluster
+from manifests.job import Cluster, JobSpec, Retry
+from manifests.journal import read_presences, write_presence
 from manifests.keys import commit_key
 from manifests.protocol import read_seal, seal_job
-from tests.jobs.driver.fakes import FakePool, commit, join
+from schedulers.limits import Limits
+from tests.jobs.driver.fakes import FakeNodes, FakePool, commit, join
 from tests.manifests.builders import StoredJob
 from workers.attempt import ShardOutcome
 
@@ -51,7 +56,7 @@ def test_a_job_that_lacks_only_its_seal_is_sealed_without_a_cluster(job: StoredJ
     assert read_seal(job.store) == result.seal
 
 
-def test_a_damaged_record_stops_the_run_by_name(job: StoredJob) -> None:
+def test_a_damaged_record_stops_the_run_by_name(job: StoredJob, pool: FakePool) -> None:
     job.commit(0)
     job.path(commit_key(0)).write_bytes(b"{}")
     with pytest.raises(DamagedError, match=commit_key(0)):
@@ -64,6 +69,7 @@ def pool(job: StoredJob, monkeypatch: pytest.MonkeyPatch) -> FakePool:
     pool = FakePool(on_start=join, on_assign=commit(job))
     monkeypatch.setattr(jobs.driver.run, "ray_cluster", lambda cluster: nullcontext())
     monkeypatch.setattr(jobs.driver.run, "RayPool", lambda settings: pool)
+    monkeypatch.setattr(jobs.driver.run, "RayNodes", FakeNodes)
     return pool
 
 
@@ -81,7 +87,7 @@ def test_no_more_workers_are_started_than_shards_are_missing(
     for shard in (0, 1, 2):
         job.commit(shard)
     run(job, workers=3)
-    assert pool.started == ["w1"]
+    assert pool.started == ["worker-0001"]
 
 
 def test_shards_that_were_given_up_are_named(
@@ -110,13 +116,67 @@ def test_every_worker_is_ended_even_if_the_run_is_broken_off(
     monkeypatch.setattr(pool, "_on_assign", react)
     with pytest.raises(DamagedError):
         run(job)
-    assert pool.ended == pool.started == ["w1"]
+    assert pool.ended == pool.started == ["worker-0001"]
+
+
+def test_a_crash_loop_starts_nothing(job: StoredJob) -> None:
+    for epoch in ("a", "b", "c", "d", "e"):
+        died = Tracker(plan=job.plan, shards=job.plan.shards, epoch=epoch).presence(
+            num_workers=1, now=0.0
+        )
+        write_presence(job.store, died)
+    result = run(job)
+    assert (result.outcome, result.exit_code) == ("crash_loop", 1)
+    assert "the last 5 drivers" in (result.message or "")
+
+
+def test_a_driver_leaves_its_presence_before_anything_can_go_wrong(job: StoredJob) -> None:
+    with pytest.raises(AssertionError, match="a cluster was started"):
+        run(job)
+    (presence,) = read_presences(job.store)
+    assert not presence.finished
+
+
+def test_a_run_without_a_place_for_any_worker_names_what_is_wanted(
+    job: StoredJob, pool: FakePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_on_start", lambda worker: [])
+    monkeypatch.setattr(jobs.driver.run, "resources_in_words", lambda wanted: f"wants {wanted}")
+    cluster = Cluster(start_timeout_s=0.001, cpus_per_worker=64)
+    spec = job.plan.job.model_copy(update={"cluster": cluster})
+    result = run_job(job.store, job.plan, spec, NoProgress())
+    assert (result.outcome, result.exit_code) == ("starved", 3)
+    assert "cluster.start_timeout_s): wants {'CPU': 64.0}" in (result.message or "")
+
+
+def test_too_many_errors_fail_the_run_and_say_so(
+    job: StoredJob, pool: FakePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def limits(spec: JobSpec, *, capacity: int) -> Limits:
+        return replace(limits_of(spec, capacity=capacity), judged_from_samples=1, drain_s=0.0)
+
+    job.commit(3)
+    monkeypatch.setattr(pool, "_on_assign", lambda worker, shard: [])
+    monkeypatch.setattr(jobs.driver.run, "limits_of", limits)
+    spec = job.plan.job.model_copy(update={"retry": Retry(max_error_fraction=0.25)})
+    result = run_job(job.store, job.plan, spec, NoProgress())
+    assert (result.outcome, result.exit_code) == ("errors", 1)
+    assert "2 of 4 samples are errors, more than the share 0.25" in (result.message or "")
 
 
 @pytest.mark.parametrize(
     ("outcome", "code"),
-    [("complete", 0), ("sealed", 0), ("failed", 1), ("drained", 3), ("cancelled", 130)],
+    [
+        ("complete", 0),
+        ("sealed", 0),
+        ("failed", 1),
+        ("errors", 1),
+        ("crash_loop", 1),
+        ("drained", 3),
+        ("starved", 3),
+        ("cancelled", 130),
+    ],
 )
 def test_exit_codes(outcome: Outcome, code: int) -> None:
     assert RunResult(outcome=outcome).exit_code == code
-    assert len(EXIT_CODES) == 5
+    assert len(EXIT_CODES) == 8
