@@ -47,6 +47,8 @@ class S3Client:
                 return self._once(request, timeout_s=timeout_s)
             except Exception as error:
                 verdict = judge(error)
+                if verdict == "foreign":
+                    raise
                 if verdict == "missing":
                     raise MissingError(f"{about} is not there") from error
                 if verdict in ("final", "refused") or not left:
@@ -67,6 +69,8 @@ class S3Client:
                 return
             except Exception as error:
                 verdict = judge(error)
+                if verdict == "foreign":
+                    raise
                 is_ambiguous |= verdict == "ambiguous"
                 if verdict in ("refused", "final", "missing") or not left:
                     raise _creation_error(

@@ -10,6 +10,7 @@ from manifests.errors import StoreError
 from manifests.store.s3.client import S3Client
 from manifests.store.s3.location import Location
 from manifests.store.s3.reader import RangeReader
+from manifests.store.s3.upload import PartsUpload
 
 _MIB = 2**20
 # What a request may take beside the transfer of its body, which is not expected to be slower than:
@@ -45,13 +46,17 @@ class S3Objects:
 
     def create_from_file(self, path: str, source: Path, *, about: str) -> None:
         """Create an object from a local file, in parts if it is large."""
-        self._client.create(
-            lambda files: files._put_file(
-                str(source), path, mode="create", chunksize=self._part_bytes
-            ),
+        if source.stat().st_size <= self._part_bytes:
+            self.create(path, source.read_bytes(), about=about)
+            return
+        PartsUpload(
+            client=self._client,
+            path=path,
+            source=source,
+            part_bytes=self._part_bytes,
             about=about,
-            timeout_s=self._timeout_s(source.stat().st_size),
-        )
+            timeout_s=self._timeout_s(self._part_bytes),
+        ).run()
 
     def replace(self, path: str, data: bytes, *, about: str) -> None:
         """Create or overwrite an object; tried once, since only the newest is of interest."""

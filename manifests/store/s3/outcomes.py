@@ -5,12 +5,14 @@
 - **again**: the request had no effect, and may have one later.
 - **ambiguous**: the request may have had its effect, only the answer did not arrive.
 - **final**: the request had no effect and will have none; `explain` says what to mend.
+- **foreign**: no trouble of S3: a local file, a full disk, our own mistake.
 """
 
 from typing import Any, Literal
 
 import aiohttp
 from botocore.exceptions import (
+    BotoCoreError,
     ClientError,
     ConnectTimeoutError,
     CredentialRetrievalError,
@@ -28,7 +30,7 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 from fsspec.exceptions import FSTimeoutError
 
-Verdict = Literal["refused", "missing", "again", "ambiguous", "final"]
+Verdict = Literal["refused", "missing", "again", "ambiguous", "final", "foreign"]
 
 _AMBIGUOUS = (
     HTTPClientError,
@@ -73,7 +75,9 @@ def judge(error: BaseException) -> Verdict:
         # Also what a connection that broke in mid-request becomes.
         reason = error.kwargs.get("error")
         return "again" if isinstance(reason, aiohttp.ClientConnectorError) else "ambiguous"
-    return "ambiguous" if isinstance(error, _AMBIGUOUS) else "final"
+    if isinstance(error, _AMBIGUOUS):
+        return "ambiguous"
+    return "final" if isinstance(error, BotoCoreError) else "foreign"
 
 
 def _judge_response(code: str, *, status: int) -> Verdict:
