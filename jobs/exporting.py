@@ -52,16 +52,24 @@ def export_job(
     `rows_per_file`: a file ends with the shard that reaches this number of output rows; None makes
     one file.
     """
-    _refuse_inside(job.store.uri, destination.uri)
+    refuse_inside(job.store.uri, destination.uri)
     seal = require_seal(job)
     parts = export_parts(seal, rows_per_file=rows_per_file)
-    present = _present(destination, parts=parts)
+    keys = [part.key for part in parts]
+    present = present_keys(destination, keys=keys)
     if SUCCESS_KEY in present:
-        return _finished(destination, seal=seal, parts=parts)
+        return finished_export(destination, seal=seal, keys=keys)
     destination.probe()
     files = [
         _export_part(job, destination, part=part, is_there=part.key in present) for part in parts
     ]
+    return seal_export(job, destination, seal=seal, files=files, num_present=len(present))
+
+
+def seal_export(
+    job: OpenJob, destination: Store, *, seal: Seal, files: Sequence[ExportedFile], num_present: int
+) -> ExportResult:
+    """Put `_SUCCESS.json` behind the files, unless somebody else was faster."""
     export = Export(
         job_id=job.plan.job_id,
         revision=seal.revision,
@@ -72,20 +80,22 @@ def export_job(
         files=tuple(files),
     )
     if not create(lambda: destination.put_if_absent(SUCCESS_KEY, encode(export))):
-        return _finished(destination, seal=seal, parts=parts)
-    return ExportResult(export=export, num_written=len(parts) - len(present))
+        return finished_export(destination, seal=seal, keys=[file.key for file in files])
+    return ExportResult(export=export, num_written=len(files) - num_present)
 
 
-def _refuse_inside(job_uri: str, destination_uri: str) -> None:
+def refuse_inside(job_uri: str, destination_uri: str) -> None:
+    """Raise `JobError` for a destination in the job's own directory."""
     if f"{destination_uri}/".startswith(f"{job_uri}/"):
         raise JobError(
             f"{destination_uri} lies in the job's own directory; export to a place outside of it"
         )
 
 
-def _present(destination: Store, *, parts: Sequence[ExportedPart]) -> set[str]:
+def present_keys(destination: Store, *, keys: Sequence[str]) -> set[str]:
+    """What is there already of an export to `keys`; `JobError` if there is anything else."""
     present = set(destination.list(""))
-    foreign = sorted(present - {part.key for part in parts} - {SUCCESS_KEY})
+    foreign = sorted(present - set(keys) - {SUCCESS_KEY})
     if foreign:
         raise JobError(
             f"{destination.uri} holds {foreign[0]} and {len(foreign) - 1} more objects that are "
@@ -94,11 +104,12 @@ def _present(destination: Store, *, parts: Sequence[ExportedPart]) -> set[str]:
     return present
 
 
-def _finished(destination: Store, *, seal: Seal, parts: Sequence[ExportedPart]) -> ExportResult:
+def finished_export(destination: Store, *, seal: Seal, keys: Sequence[str]) -> ExportResult:
+    """The export that is there; `JobError` if it is another one."""
     export = read_document(destination, Export, SUCCESS_KEY)
     if (export.seal_sha256, [f.key for f in export.files]) != (
         seal_digest(seal),
-        [part.key for part in parts],
+        list(keys),
     ):
         raise JobError(
             f"{destination.uri} holds an export of revision {export.revision} of job "

@@ -18,10 +18,10 @@ SUCCESS_KEY = "_SUCCESS.json"
 
 
 class ExportedFile(Document):
-    """One Parquet file of an export."""
+    """One file of an export."""
 
     key: str
-    rows: Count
+    rows: Count  # output rows, or lines of a text file
     bytes: Count
     sha256: Sha256
 
@@ -66,6 +66,12 @@ def export_parts(seal: Seal, *, rows_per_file: int | None) -> list[ExportedPart]
         ExportedPart(key=f"part-{index:05d}-{digest}.parquet", shards=tuple(shards))
         for index, shards in enumerate(_runs(seal, rows_per_file=rows_per_file))
     ]
+
+
+def openai_keys(seal: Seal) -> tuple[str, str]:
+    """The files of an export as OpenAI batch output: the answers, and the errors."""
+    digest = sha256_hex(f"{seal_digest(seal)} openai".encode())[:12]
+    return f"output-{digest}.jsonl", f"errors-{digest}.jsonl"
 
 
 def _runs(seal: Seal, *, rows_per_file: int | None) -> Iterator[list[SealedShard]]:

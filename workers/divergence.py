@@ -21,12 +21,14 @@ def is_chosen(key: int, *, share: float) -> bool:
     return (key * GOLDEN) % 2**64 < share * 2**64
 
 
-def draft_free(decoder: ReferenceDecoder, limits: Callable[[SampleRequest], Limits]) -> Replay:
-    """Decoding of one sample alone and without drafts, which defines its tokens."""
+def draft_free(
+    decoder: Callable[[SampleRequest], ReferenceDecoder], limits: Callable[[SampleRequest], Limits]
+) -> Replay:
+    """Decoding of one sample alone, without drafts and under its own rule: its definition."""
 
     def replay(request: SampleRequest) -> tuple[int, ...]:
         sample = Sample(prompt_ids=request.prompt_ids, key=request.key, limits=limits(request))
-        return decoder.decode(sample).token_ids
+        return decoder(request).decode(sample).token_ids
 
     return replay
 

@@ -18,6 +18,7 @@ from workers.probe import probe_invariance
 from workers.profiling import profile
 from workers.samples import FinishReason, SampleRequest, SampleResult
 from workers.tokenization import Tokenization
+from workers.walking import rule_for
 from workers.work import Engine as AnyEngine
 
 CACHE_BYTES = 256 * 2**20  # prefix pages beyond what the batch itself needs
@@ -122,7 +123,11 @@ def _measured(engine: Engine, job: JobSpec, target: PagedTarget) -> AnyEngine:
     share = job.stats.replay_share
     if job.decode.numerics == "invariant" or job.work != "generate" or share == 0.0:
         return engine
-    decoder = ReferenceDecoder(target, rule=rule_of(job.decode))
+    rule = rule_of(job.decode)
+
+    def decoder(request: SampleRequest) -> ReferenceDecoder:
+        return ReferenceDecoder(target, rule=rule_for(rule, request))
+
     return ReplayingEngine(
         engine, replay=draft_free(decoder, sample_limits(job, target)), share=share
     )

@@ -26,7 +26,7 @@ SURFACE = {
     "retry": {"JOB_URI", "--failed", "--shards", "--errors", "--finish-reason", "--set"},
     "gc": {"JOB_URI", "--dry-run", "--superseded"},
     "files": {"JOB_URI", "--absolute"},
-    "export": {"JOB_URI", "DESTINATION", "--rows-per-file", "--json"},
+    "export": {"JOB_URI", "DESTINATION", "--rows-per-file", "--format", "--json"},
     "completion": {"SHELL"},
 }
 

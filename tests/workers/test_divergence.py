@@ -1,5 +1,6 @@
 """Where nothing is promised about company, its effect is measured on a share of the samples."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,15 @@ def test_fast_numerics_are_measured(tmp_path: Path) -> None:
     assert isinstance(engine, ReplayingEngine)
     assert engine.counters()["replayed"] == 5
     assert engine.counters()["diverged"] == 0  # this processor keeps the bits of so small a target
+
+
+def test_a_sample_with_its_own_temperature_is_decoded_again_at_it(tmp_path: Path) -> None:
+    engine = _engine(tmp_path)
+    cool, hot = (
+        _finish(engine, [replace(r, temperature=t) for r in _requests(3)]) for t in (None, 3.0)
+    )
+    assert [r.token_ids for r in cool] != [r.token_ids for r in hot]
+    assert (engine.counters()["replayed"], engine.counters()["diverged"]) == (6, 0)
 
 
 def test_company_that_changes_tokens_is_counted(
