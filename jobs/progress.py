@@ -139,7 +139,7 @@ class LiveProgress:
 
 
 def _display(presence: Presence) -> Group:
-    bar = Table.grid(padding=(0, 1))
+    bar = Table.grid(padding=(0, 2))
     bar.add_row(
         ProgressBar(total=max(1, presence.shards_total), completed=presence.shards_done, width=40),
         f"{presence.shards_done} of {presence.shards_total} shards",

@@ -205,6 +205,11 @@ class Output(Group):
         "input columns carried into the output: `all` that are not used otherwise, `none`, or a "
         "list of names",
     )
+    postprocess: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")] | None = semantic(
+        None,
+        "`package.module:function`, called on every sample: returns the text to keep, or nothing "
+        "to filter the sample out (an error row of class Filtered)",
+    )
 
 
 class Shards(Group):
@@ -388,6 +393,14 @@ class JobSpec(Group):
             raise ValueError(
                 f"input.columns.temperature: decode.verifier {verifier} takes one temperature for "
                 "the whole job; use coupled, or remove the column"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _postprocess_supported(self) -> "JobSpec":
+        if self.output.postprocess is not None and self.work != "generate":
+            raise ValueError(
+                f"output.postprocess has no text to work on with work: {self.work}; remove it"
             )
         return self
 

@@ -86,7 +86,21 @@ def open_work(plan: Plan, *, job: JobSpec) -> Work:
         return load_collecting(plan, job=job)
     from workers.runtime import load_runtime
 
-    return GenerateWork(plan, runtime=load_runtime(job))
+    return postprocessed(plan, lambda: GenerateWork(plan, runtime=load_runtime(job)))
+
+
+def postprocessed(plan: Plan, load: Callable[[], Work]) -> Work:
+    """The work that ``load`` gives, behind the job's own function if it names one.
+
+    The function is looked for first: a model takes longer to load.
+    """
+    name = plan.job.output.postprocess
+    if name is None:
+        return load()
+    from workers.postprocessing import PostprocessedWork, load_postprocess
+
+    function = load_postprocess(name)
+    return PostprocessedWork(load(), function, num_samples=plan.job.sampling.n)
 
 
 class SampleKeys:
