@@ -13,6 +13,7 @@ from manifests.keys import (
     announced_prefix,
     announcement_key,
     failure_key,
+    log_key,
     presence_key,
 )
 from manifests.records import Announcement, Failure, Presence
@@ -23,6 +24,12 @@ def write_failure(store: Store, failure: Failure) -> None:
     """Leave a failed attempt's reason; the first report about an attempt stays."""
     with suppress(RefusedError):
         store.put_if_absent(failure_key(failure.shard, failure.attempt), encode(failure))
+
+
+def write_log(store: Store, *, shard: int, attempt: str, tail: bytes) -> None:
+    """Leave the end of a failed attempt's log; the first one about an attempt stays."""
+    with suppress(RefusedError):
+        store.put_if_absent(log_key(shard, attempt), tail)
 
 
 def read_failures(store: Store) -> list[Failure]:

@@ -20,7 +20,12 @@ from manifests.job import JobSpec
 from manifests.open_revision import numbered_revision
 from manifests.plan import Plan, plan_hash, read_plan
 from manifests.store import open_store
+<<<<<<< HEAD
 from workers.attempt import Attempt, AttemptRunner, ShardOrder, ShardOutcome
+=======
+from workers.attempt import Attempt, AttemptRunner, ShardOutcome
+from workers.attempt_log import log_folder, publish_orphans
+>>>>>>> a11c6c1 (Processes killed at every step of a job's life, random lives against a dictionary, and logs of failed attempts)
 from workers.environment import (
     EnvironmentReport,
     claim_numerics,
@@ -126,6 +131,7 @@ class Worker:
         if work.dtype is not None:
             mine = numerics_class(job, dtype=work.dtype)
             claim_numerics(store, mine, worker=config.name)
+        publish_orphans(store, log_folder(plan.job_id))
         self._stream = SampleStream(work, gate=Gate(config.gate_folder), clock=time.monotonic)
         self._runner = AttemptRunner(
             store,

@@ -11,7 +11,6 @@ import threading
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -26,6 +25,8 @@ from manifests.plan import Plan, plan_hash
 from manifests.records import ERRORS_OF, Announcement, CommitRecord, Failure
 from manifests.staged import StagedRow, read_shard
 from manifests.store.base import Store
+from workers.attempt_log import AttemptLog, log_folder
+from workers.clock import utc_now
 from workers.copied_rows import read_copied_rows
 from workers.errors import EngineError, describe
 from workers.feeding import POISON_CLASS, AllRows, RowByRow
@@ -113,6 +114,7 @@ class AttemptRunner:
         self._worker = worker
         self._versions = versions
         self._epoch = epoch
+        self._log_folder = log_folder(plan.job_id)
         self._schema = output_schema(plan.job.output.trace, work=plan.job.work)
         self._lock = threading.Lock()
         self._running: dict[int, _Running] = {}
@@ -126,11 +128,16 @@ class AttemptRunner:
     def run(self, order: ShardOrder) -> ShardOutcome:
         """Execute one attempt to its end."""
         attempt = new_attempt_id()
+        log = AttemptLog(self._log_folder, shard=order.shard, attempt=attempt)
         try:
-            return self._execute(order, attempt=attempt)
+            return self._execute(order, attempt=attempt, log=log)
         except Exception as error:
+            log.failed(error)
+            with suppress(OSError, ManifestError):  # storage may be the trouble
+                log.publish(self._store)
             return self._failed(error, shard=order.shard, attempt=attempt)
         finally:
+            log.close()
             with self._lock:
                 self._running.pop(order.shard, None)
                 self._announced.pop(order.shard, None)
@@ -142,7 +149,7 @@ class AttemptRunner:
         with self._lock:
             self._running[shard] = _Running(attempt=seen, assembly=assembly)
 
-    def _execute(self, order: ShardOrder, *, attempt: str) -> ShardOutcome:
+    def _execute(self, order: ShardOrder, *, attempt: str, log: AttemptLog) -> ShardOutcome:
         shard = order.shard
         self._enter("reading", shard=shard, attempt=attempt)
         rows = read_shard(self._store, self._plan, shard)
@@ -152,22 +159,26 @@ class AttemptRunner:
             rows=[_convict(row) if i in order.convicted else row for i, row in enumerate(rows)],
             num_samples=self._plan.job.sampling.n,
             chosen=self._revision.rows(shard),
+            notice=lambda sample: log.finished(sample, row_id=rows[sample.row].id),
         )
         self._enter("decoding", shard=shard, attempt=attempt, assembly=assembly)
-        charge = self._decode(assembly, row_by_row=order.row_by_row)
+        log.say(f"decoding {assembly.num_expected} samples of shard {shard}")
+        charge = self._decode(assembly, row_by_row=order.row_by_row, log=log)
+        log.say("publishing")
         self._enter("publishing", shard=shard, attempt=attempt, assembly=assembly)
         with tempfile.TemporaryDirectory(prefix="spotbatch-") as folder:
             return self._publish(assembly, path=Path(folder) / "shard.parquet", charge=charge)
 
-    def _decode(self, assembly: ShardAssembly, *, row_by_row: bool) -> Charge:
+    def _decode(self, assembly: ShardAssembly, *, row_by_row: bool, log: AttemptLog) -> Charge:
         if not row_by_row:
             return self._stream.submit(assembly, AllRows()).result()
-        announce = partial(self._announce, assembly)
+        announce = partial(self._announce, assembly, log)
         charge = self._stream.submit(assembly, RowByRow(announce)).result()
         announce(len(assembly.rows))  # all got through: what comes now is no row's doing
         return charge
 
-    def _announce(self, assembly: ShardAssembly, row: int) -> None:
+    def _announce(self, assembly: ShardAssembly, log: AttemptLog, row: int) -> None:
+        log.say(f"row {row} is next, alone")
         self._announced[assembly.shard.shard] = row
         announcement = Announcement(
             shard=assembly.shard.shard,
@@ -270,8 +281,3 @@ def sample_sums(assembly: ShardAssembly) -> dict[str, int]:
         "accepted": sum(sample.accepted for sample in samples),
         "tied": sum(sample.tied for sample in samples),
     } | {f"{ERRORS_OF}{name}": count for name, count in sorted(failed.items())}
-
-
-def utc_now() -> str:
-    """ISO 8601, UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -5,7 +5,7 @@ that the attempt decodes is there exactly once: rows x n of them, unless a revis
 rows and copies the others. It never invents, replaces or drops one.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 from manifests.plan import ShardPlan
@@ -25,6 +25,8 @@ class ShardAssembly:
     """Samples per row."""
     chosen: Set[int] | None = None
     """Indices of the rows that are decoded; None: all."""
+    notice: Callable[[OutputSample], None] | None = None
+    """Told of every sample that is taken."""
     _samples: dict[tuple[int, int], OutputSample] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,6 +75,8 @@ class ShardAssembly:
                 f"shard {self.shard.shard} was given row {sample.row}, sample {sample.sample} twice"
             )
         self._samples[place] = sample
+        if self.notice is not None:
+            self.notice(sample)
 
     def in_order(self) -> list[OutputSample]:
         """All samples, rows in input order and samples ascending within a row."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,10 @@ from manifests.plan import (
     shard_seed,
     write_plan,
 )
-from manifests.protocol import CommitOutcome, commit_shard
+from manifests.protocol import CommitOutcome, commit_shard, create
 from manifests.records import CommitRecord
 from manifests.staged import STAGED_SCHEMA, STAGED_WRITE_OPTIONS, StagedRow, staged_table
-from manifests.store import LocalStore
+from manifests.store import LocalStore, Store
 
 SHA = "0" * 64
 CREATED = "2026-01-01T00:00:00+00:00"
@@ -52,7 +53,7 @@ def identity(path: Path, *, key: str) -> FileIdentity:
 class StoredJob:
     """A planned job in a local store, and what its shards hold."""
 
-    store: LocalStore
+    store: Store
     plan: Plan
     rows: list[list[StagedRow]]  # by shard
     scratch: Path
@@ -193,15 +194,17 @@ def write_staged(path: Path, shards: Iterable[Sequence[StagedRow]], **options: A
             writer.write_table(staged_table(rows), row_group_size=len(rows))
 
 
-def make_job(folder: Path, *, counts: Sequence[int] = (3, 2), **changes: Any) -> StoredJob:
-    """Plan a job with shards of these sizes into `folder`."""
+def make_job(
+    folder: Path, *, counts: Sequence[int] = (3, 2), store: Store | None = None, **changes: Any
+) -> StoredJob:
+    """Plan a job with shards of these sizes into `folder`, or find it planned in a store."""
     scratch = folder / "scratch"
-    scratch.mkdir(parents=True)
-    store = LocalStore(folder / "job")
+    scratch.mkdir(parents=True, exist_ok=True)
+    store = store or LocalStore(folder / "job")
     job = job_spec(**({"sampling": {"n": 2}} | changes))
     rows = staged_rows(counts)
     write_staged(scratch / "part.parquet", rows)
-    store.put_file_if_absent(input_key(0), scratch / "part.parquet")
+    create(partial(store.put_file_if_absent, input_key(0), scratch / "part.parquet"))
     plan = plan_of(job, rows, staged=(identity(scratch / "part.parquet", key=input_key(0)),))
     return StoredJob(store=store, plan=write_plan(store, plan), rows=rows, scratch=scratch)
 

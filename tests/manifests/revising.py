@@ -70,7 +70,8 @@ def revised_values(job: StoredJob, opened: OpenRevision, shard: int, *, attempt:
             value.update(token_ids=AGAIN, tokens=len(AGAIN), text="again")
     if chosen is None:
         return again
-    parent = pq.read_table(job.path(opened.copied_from(shard).data_key)).to_pylist()
+    with job.store.open_local(opened.copied_from(shard).data_key) as path:
+        parent = pq.read_table(path).to_pylist()
     return [new if new["row"] in chosen else old for new, old in zip(again, parent, strict=True)]
 
 

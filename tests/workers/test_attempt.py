@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from manifests.journal import last_announcement, read_failures
-from manifests.keys import commit_key, data_key
+from manifests.keys import commit_key, data_key, log_key
 from manifests.protocol import read_record
 from manifests.store.base import Store
 from tests.manifests.builders import StoredJob
@@ -257,3 +257,25 @@ def test_a_row_that_cannot_be_announced_is_not_begun_and_the_engine_stays_sound(
     outcome = runner.run(ShardOrder(shard=0, row_by_row=True))
     assert (outcome.infrastructure, outcome.is_worker_usable) == (True, True)
     assert engine.requests == []
+
+
+class FailsLater(FakeEngine):
+    """Dies in its second step."""
+
+    def step(self) -> list[SampleResult]:
+        if self.counters()["forwards"]:
+            raise RuntimeError("out of memory")
+        return super().step()
+
+
+def test_a_failed_attempt_leaves_the_end_of_its_log_and_a_good_one_none(
+    make_runner: MakeRunner, job: StoredJob
+) -> None:
+    make_runner().run(ShardOrder(shard=1))
+    assert job.store.list("logs/") == []
+    outcome = make_runner(engine=FailsLater()).run(ShardOrder(shard=0))
+    text = job.store.get(log_key(0, outcome.attempt)).decode()
+    assert "decoding 6 samples of shard 0" in text
+    assert '(id "id-2") sample 1: stop, 2 tokens' in text
+    assert "failed with EngineError" in text
+    assert "prompt" not in text
