@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TINY_OUT ?= out/train-tiny
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format train-tiny bench
+.PHONY: help setup demo test coverage check format train-tiny bench
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,13 @@ demo: setup ## decode 240 prompts on two workers, verify, and compare with draft
 
 test: setup ## run all tests
 	$(BIN)/python -m pytest
+
+# Without what a test kills: the killed process cannot say what it ran.
+coverage: setup ## lines and branches of manifests and schedulers that their tests run; all must be
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest -q -m 'not crash' tests/manifests tests/schedulers
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage report
 
 check: setup ## format, lint, types and the import rule
 	$(BIN)/ruff format --check .

@@ -1,8 +1,15 @@
 """`spotbatch gc`."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from jobs.cli.options import job_uri_argument
+
+if TYPE_CHECKING:
+    from manifests.store import Store
+
+TEMPORARY_AGE_S = 3600.0
 
 
 @click.command("gc")
@@ -16,8 +23,9 @@ from jobs.cli.options import job_uri_argument
 def command(uri: str, *, dry_run: bool, superseded: bool) -> None:
     """Delete data files of a complete job that no seal names, and print their keys.
 
-    Such files are left by attempts that came second or died. Records, seals and every other
-    document stay. It may be run at any time, beside a running job too.
+    Such files are left by attempts that came second or died; so are temporary files without a
+    writer, which go as well. Records, seals and every other document stay. It may be run at any
+    time, beside a running job too.
     """
     from jobs.reading import open_job
     from manifests.garbage import delete_all, find_garbage
@@ -26,6 +34,19 @@ def command(uri: str, *, dry_run: bool, superseded: bool) -> None:
     keys = find_garbage(job.store, job.plan, superseded=superseded)
     if not dry_run:
         delete_all(job.store, keys)
+        _sweep(job.store)
     for key in keys:
         click.echo(key)
     click.echo(f"{len(keys)} files {'would be' if dry_run else 'were'} deleted", err=True)
+
+
+def _sweep(store: "Store") -> None:
+    """Temporary files of killed processes; S3 has none, only uploads that a bucket rule ends."""
+    import time
+    from pathlib import Path
+
+    from manifests.store import LocalStore
+    from manifests.store.sweeping import sweep_temporaries
+
+    if isinstance(store, LocalStore):
+        sweep_temporaries(Path(store.uri), before=time.time() - TEMPORARY_AGE_S)

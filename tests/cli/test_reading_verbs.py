@@ -1,6 +1,7 @@
 """The verbs that read a job, and those that only look at a job file."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -291,3 +292,16 @@ def test_retry_runs_the_revision_and_prints_what_came_of_it(
     assert "retrying 2 shards: finish reason length, decode.max_tokens=9" in result.stderr
     stats = json.loads(spotbatch("stats", job.store.uri, "--json").stdout)
     assert (stats["tokens"], stats["finish_reasons"]) == (15, {"stop": 3})
+
+
+def test_gc_sweeps_what_a_killed_writer_left(tmp_path: Path) -> None:
+    finished_job(tmp_path, rows=prompts(1))
+    torn = tmp_path / "out" / "data" / ".x.parquet.0123456789abcdef.tmp"
+    torn.write_bytes(b"torn")
+    spotbatch("gc", tmp_path / "out")
+    assert torn.exists()
+    os.utime(torn, (0, 0))
+    spotbatch("gc", tmp_path / "out", "--dry-run")
+    assert torn.exists()
+    spotbatch("gc", tmp_path / "out")
+    assert not torn.exists()

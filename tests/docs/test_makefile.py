@@ -45,7 +45,9 @@ def installed(clone: Path, *, later_s: int) -> None:
     os.utime(stamp, (newest + later_s, newest + later_s))
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "check", "train-tiny", "bench", "format"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "coverage", "check", "train-tiny", "bench", "format"]
+)
 def test_a_target_installs_first_in_a_fresh_clone(clone: Path, target: str) -> None:
     lines = planned(clone, target).splitlines()
     assert lines[0] == "python3 -m venv .venv"
