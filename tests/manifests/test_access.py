@@ -81,11 +81,12 @@ def test_a_folder_that_a_worker_can_only_read_is_refused(tmp_path: Path) -> None
             prove_access(store, nonce, worker="worker-0001")
 
 
-def test_a_proof_whose_reply_is_lost_is_no_proof() -> None:
+def test_a_lost_reply_is_settled_and_a_store_that_never_answers_is_no_proof() -> None:
     store = MemoryStore()
-    nonce = open_access(store)
+    nonce = open_access(FaultyStore(store, script=["reply lost"]))
+    prove_access(FaultyStore(store, script=["reply lost", "request lost"]), nonce, worker="w")
     with pytest.raises(AccessError, match="cannot create"):
-        prove_access(FaultyStore(store, script=["reply lost"]), nonce, worker="w")
+        prove_access(FaultyStore(store, script=["request lost"] * 3), nonce, worker="w")
 
 
 def test_a_driver_that_cannot_use_the_store_finds_out_first(tmp_path: Path) -> None:
