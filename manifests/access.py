@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from manifests.errors import AccessError, ManifestError, MissingError
 from manifests.keys import access_nonce_key, access_prefix, access_proof_key, new_attempt_id
+from manifests.protocol import create
 from manifests.store.base import Store
 
 _REMEDY = (
@@ -32,7 +33,7 @@ def open_access(store: Store) -> Nonce:
     """Prove that the driver itself can use the store, and leave a nonce for its workers."""
     store.probe()
     nonce = Nonce(run=new_attempt_id(), value=secrets.token_hex(16))
-    store.put_if_absent(access_nonce_key(nonce.run), nonce.value.encode())
+    create(lambda: store.put_if_absent(access_nonce_key(nonce.run), nonce.value.encode()))
     return nonce
 
 
@@ -47,8 +48,9 @@ def prove_access(store: Store, nonce: Nonce, *, worker: str) -> None:
         raise AccessError(f"{where} cannot read {store.uri} ({error}); {_REMEDY}") from error
     if found != nonce.value.encode():
         raise AccessError(f"{where} sees another {store.uri} than the driver; {_REMEDY}")
+    proof = access_proof_key(nonce.run, new_attempt_id())
     try:
-        store.put_if_absent(access_proof_key(nonce.run, new_attempt_id()), worker.encode())
+        create(lambda: store.put_if_absent(proof, worker.encode()))
     except (OSError, ManifestError) as error:
         raise AccessError(f"{where} cannot create in {store.uri} ({error}); {_REMEDY}") from error
 
