@@ -4,6 +4,7 @@ from typing import Any
 
 from jobs.estimates import Estimate
 from jobs.planning import PlannedJob, Preview
+from jobs.staging import StagedInput
 from manifests.job import JobSpec
 
 _PROMPT_CHARACTERS = 200
@@ -22,11 +23,12 @@ def preview_lines(
     trouble = "".join(f", {count} {name}" for name, count in sorted(staged.trouble.items()))
     decoded = num_samples_to_decode(job, preview)
     lines = [
-        ("rows", str(staged.rows)),
+        ("rows", f"{staged.rows}{_dropped(staged)}"),
+        ("digest", staged.digest.hexdigest()),
         ("error rows", f"{staged.trouble.total()}{trouble}"),
         ("shards", f"{len(staged.shards)} of up to {job.shards.rows} rows"),
         ("samples", f"{decoded} to decode"),
-        ("tokens", f"at most {decoded * job.decode.max_tokens}"),
+        ("tokens", f"at most {staged.max_tokens * job.sampling.n}"),
         *_expected(job, expected),
         ("target", f"{len(preview.models.target)} files in {job.target.path}"),
         ("drafter", _drafter(job)),
@@ -49,14 +51,23 @@ def preview_json(
         "created": False,
         "uri": job.output.uri,
         "rows": staged.rows,
+        "rows_sha256": staged.digest.hexdigest(),
         "error_rows": dict(sorted(staged.trouble.items())),
         "shards": len(staged.shards),
         "samples": decoded,
-        "max_tokens": decoded * job.decode.max_tokens,
+        "max_tokens": staged.max_tokens * job.sampling.n,
         "fingerprint": None,
         "expected": None if expected is None else expected.to_json(),
         "first_row": _first_prompt(preview),
     }
+
+
+def _dropped(staged: StagedInput) -> str:
+    return f" ({staged.dropped} more dropped by input.filter)" if staged.dropped else ""
+
+
+def _rows_have_budgets(job: JobSpec) -> bool:
+    return job.input.columns.max_tokens is not None or job.input.format == "openai"
 
 
 def _expected(job: JobSpec, expected: Estimate | None) -> list[tuple[str, str]]:
@@ -81,6 +92,7 @@ def plan_lines(planned: PlannedJob, *, expected: Estimate | None = None) -> list
     return [
         ("job", f"{plan.job_id}{'' if planned.created else ' (was planned already)'}"),
         ("rows", str(plan.rows)),
+        ("digest", plan.rows_sha256),
         ("shards", str(len(plan.shards))),
         *_expected(plan.job, expected),
         ("fingerprint", plan.fingerprint),
@@ -97,10 +109,13 @@ def plan_json(planned: PlannedJob, *, expected: Estimate | None = None) -> dict[
         "created": planned.created,
         "uri": planned.store.uri,
         "rows": plan.rows,
+        "rows_sha256": plan.rows_sha256,
         "error_rows": None,
         "shards": len(plan.shards),
         "samples": samples,
-        "max_tokens": samples * plan.job.decode.max_tokens,
+        "max_tokens": None
+        if _rows_have_budgets(plan.job)
+        else samples * plan.job.decode.max_tokens,
         "fingerprint": plan.fingerprint,
         "expected": None if expected is None else expected.to_json(),
         "first_row": None,

@@ -56,6 +56,8 @@ class StagedInput:
     rows: int = 0
     dropped: int = 0
     """Rows that `input.filter` left out."""
+    max_tokens: int = 0
+    """Output budgets of the rows that can be decoded, one sample each."""
     digest: RowsDigest = field(default_factory=RowsDigest)
     trouble: Counter[str] = field(default_factory=Counter)
     """Rows that cannot be decoded, by error class."""
@@ -123,7 +125,7 @@ def _write_part(
             staged.shards.append(
                 _shard_plan(rows, job=job, shard=len(staged.shards), key=key, group=row_group)
             )
-            _count(staged, rows)
+            _count(staged, rows, job=job)
     identity = FileIdentity(path=key, bytes=path.stat().st_size, sha256=sha256_file(path))
     staged.parts.append(StagedPart(path=path, identity=identity))
 
@@ -147,16 +149,21 @@ def _expected_cost(row: StagedRow, job: JobSpec) -> float:
     if row.error_class is not None:
         return 0.0
     prompt = len(row.prompt or row.messages or "")
-    tokens = row.max_tokens or job.decode.max_tokens
-    return float(job.sampling.n * (tokens + prompt * _COST_PER_CHARACTER))
+    return float(job.sampling.n * (_budget(row, job) + prompt * _COST_PER_CHARACTER))
 
 
-def _count(staged: StagedInput, rows: Sequence[StagedRow]) -> None:
+def _budget(row: StagedRow, job: JobSpec) -> int:
+    return row.max_tokens or job.decode.max_tokens
+
+
+def _count(staged: StagedInput, rows: Sequence[StagedRow], *, job: JobSpec) -> None:
     staged.rows += len(rows)
     staged.first_row = staged.first_row or rows[0]
     for row in rows:
         staged.digest.add(row)
-        if row.error_class is not None:
+        if row.error_class is None:
+            staged.max_tokens += _budget(row, job)
+        else:
             staged.trouble[row.error_class] += 1
             staged.first_trouble = staged.first_trouble or f"{row.error_message}"
 

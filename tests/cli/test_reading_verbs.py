@@ -305,3 +305,16 @@ def test_gc_sweeps_what_a_killed_writer_left(tmp_path: Path) -> None:
     assert torn.exists()
     spotbatch("gc", tmp_path / "out")
     assert not torn.exists()
+
+
+def test_plan_tells_what_a_filter_dropped_and_what_rows_ask_for(tmp_path: Path) -> None:
+    rows = [{"id": f"r{i}", "prompt": "x", "n": 10 * i} for i in range(1, 4)]
+    job = write_job(tmp_path, rows=rows)
+    settings = ("--set", "input.filter=n > 10", "--set", "input.columns.max_tokens=n")
+    lines = [line.split() for line in spotbatch("plan", job, *settings).stdout.splitlines()]
+    assert ["rows", "2", "(1", "more", "dropped", "by", "input.filter)"] in lines
+    assert ["tokens", "at", "most", "50"] in lines
+    said = json.loads(spotbatch("plan", job, *settings, "--json").stdout)
+    stored = json.loads(spotbatch("plan", job, *settings, "--write", "--json").stdout)
+    assert (said["max_tokens"], stored["max_tokens"]) == (50, None)
+    assert said["rows_sha256"] == stored["rows_sha256"]

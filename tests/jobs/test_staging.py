@@ -98,6 +98,11 @@ def test_a_row_with_a_budget_of_its_own_costs_that(tmp_path: Path) -> None:
     assert other.expected_cost - own.expected_cost == 256 - 9
 
 
+def test_the_budgets_of_rows_that_can_be_decoded_are_summed(tmp_path: Path) -> None:
+    rows = [{"id": "a", "prompt": "x", "n": 9}, {"id": "b", "prompt": "x"}, {"id": "c"}]
+    assert stage(tmp_path, rows, "input.columns.max_tokens=n").max_tokens == 9 + 256
+
+
 def test_rows_that_the_filter_drops_are_counted(tmp_path: Path) -> None:
     staged = stage(tmp_path, prompts(9), "input.filter=family == 'a'")
     assert (staged.rows, staged.dropped) == (5, 4)
