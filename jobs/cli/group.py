@@ -11,7 +11,7 @@ from jobs.errors import JobError
 from manifests.errors import ManifestError
 
 # In the order of a job's life; a verb is there when its module is.
-_ORDER = ("validate", "plan", "run", "status", "stats", "verify", "files", "drafter")
+_ORDER = ("validate", "plan", "run", "status", "stats", "verify", "files", "drafter", "target")
 EXIT_USAGE = 2
 EXIT_CANCELLED = 130
 
