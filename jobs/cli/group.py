@@ -15,7 +15,7 @@ from manifests.errors import ManifestError
 _ORDER = (
     *("schema", "validate", "plan", "run", "submit", "drain", "cancel", "status", "list", "logs"),
     *("inspect", "stats", "report", "verify", "retry", "gc", "files", "export", "drafter"),
-    "completion",
+    *("target", "completion"),
 )
 EXIT_USAGE = 2
 EXIT_CANCELLED = 130

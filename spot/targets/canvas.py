@@ -34,7 +34,7 @@ class NativeCanvasTarget:
 
     def __init__(self, loaded: Loaded) -> None:
         self.spec, self.tokenizer, self.banned = loaded.spec, loaded.tokenizer, loaded.banned
-        self._model: Any = loaded.model
+        self.model: Any = loaded.model
         self._device = self.banned.device
 
     @classmethod
@@ -80,11 +80,11 @@ class NativeCanvasTarget:
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
         """Hidden rows [R, E] to logits [R, V], computed in whole tiles of rows."""
-        return self._model.lm_head(pad_rows(hidden))[: hidden.shape[0]]  # type: ignore[no-any-return]
+        return self.model.lm_head(pad_rows(hidden))[: hidden.shape[0]]  # type: ignore[no-any-return]
 
     def _rows(self, tokens: Tensor, positions: Tensor, canvas: Opening | States) -> Tensor:
         """Final hidden states [R, E] of a row of positions."""
-        body = self._model.model
+        body = self.model.model
         x = body.embed_tokens(tokens.to(self._device))[None]
         rotary = body.rotary_emb(x, positions.to(self._device)[None])
         for layer in body.layers:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 Grid = Literal["sequence", "prompt"]
 Attention = Literal["block-causal", "bidirectional"]
+DtypeName = Literal["float32", "bfloat16", "float16", "float64"]
 
 
 class TargetError(ValueError):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
@@ -11,11 +11,10 @@ from spot.attention import NAME
 from spot.targets.canvas_attention import CANVAS
 from spot.targets.checkpoint import TargetSpec, read_config, spec_of
 from spot.targets.families import family_of
+from spot.targets.family import DtypeName, TargetError
 from spot.targets.files import CONFIG
 from spot.targets.native import load_model
 from spot.targets.tokenizer import banned_ids, load_tokenizer
-
-DtypeName = Literal["float32", "bfloat16", "float16", "float64"]
 
 
 class Options(TypedDict, total=False):
@@ -58,6 +57,8 @@ def load(
         TargetError: something in the directory is missing or contradictory.
     """
     directory = Path(path)
+    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+        raise TargetError(f"device {device}: this machine has no usable CUDA device: use cpu")
     spec = spec_of(directory, block_length=block_length)
     tokenizer = load_tokenizer(directory)
     model = load_model(

@@ -26,7 +26,7 @@ class PagedTarget:
 
     def __init__(self, loaded: Loaded) -> None:
         self.spec, self.tokenizer, self.banned = loaded.spec, loaded.tokenizer, loaded.banned
-        self._model: Any = loaded.model
+        self.model: Any = loaded.model
         self._device = self.banned.device
 
     @classmethod
@@ -42,9 +42,9 @@ class PagedTarget:
 
     def new_pages(self, num_pages: int) -> KVPages:
         """An empty pool of pages of one block each."""
-        config = self._model.config
+        config = self.model.config
         shape = (num_pages, config.num_key_value_heads, self.spec.block_length, config.head_dim)
-        like = self._model.model.embed_tokens.weight
+        like = self.model.model.embed_tokens.weight
         return KVPages(num_layers=config.num_hidden_layers, shape=shape, like=like)
 
     @torch.inference_mode()
@@ -60,7 +60,7 @@ class PagedTarget:
             tables=[u.pages for u in units],
             writes=[u.write for u in units[:num]] + [-1] * (len(units) - num),
         )
-        body = self._model.model
+        body = self.model.model
         x = body.embed_tokens(tokens.flatten())[None]
         rotary = body.rotary_emb(x, positions)
         for layer in body.layers:
@@ -70,4 +70,4 @@ class PagedTarget:
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
         """Hidden rows [R, E] to logits [R, V], computed in whole tiles of rows."""
-        return self._model.lm_head(pad_rows(hidden))[: hidden.shape[0]]  # type: ignore[no-any-return]
+        return self.model.lm_head(pad_rows(hidden))[: hidden.shape[0]]  # type: ignore[no-any-return]

@@ -23,7 +23,7 @@ def shown(program: str) -> list[list[str]]:
     return [words for words in COMMANDS if words[0] == program]
 
 
-GROUPS = frozenset({"drafter"})  # verbs with verbs of their own
+GROUPS = frozenset({"drafter", "target"})  # verbs with verbs of their own
 
 
 @cache
