@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.chat_template import check_chat_template
+from manifests.canvas import require_context
 from manifests.drafting import require_fit
 from manifests.errors import JobFileError
 from manifests.fingerprints import FileIdentity
@@ -37,6 +38,12 @@ def inspect_models(job: JobSpec) -> ModelFiles:
         path, block_length = local.target.path, job.target.block_length
         target_paths = inspect_directory(path, block_length=block_length)
         target = spec_of(path, block_length=block_length)
+        require_context(
+            job.decode.cache_context,
+            target=job.target.path,
+            family=target.family,
+            exact_prefix=target.exact_prefix,
+        )
         require_schedule(job.decode.denoising_steps, block_length=target.block_length)
         check_chat_template(local)
         drafter_paths, warnings = _inspect_drafter(local, target.block_length)

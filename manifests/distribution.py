@@ -3,6 +3,7 @@
 The distribution is that of draft-free decoding under the job's rule and constants.
 """
 
+from manifests.canvas import why_not_preserving
 from manifests.job import JobSpec
 
 
@@ -11,6 +12,8 @@ def distribution_preserving(job: JobSpec) -> tuple[bool, str]:
     decode = job.decode
     if job.work == "null":
         return False, "work is null, so no target was asked"
+    if decode.cache_context is not None:
+        return False, why_not_preserving(decode.cache_context)
     if decode.numerics == "fast":
         return False, "decode.numerics is fast, so company in a forward may change last bits"
     if decode.verifier == "rejection":

@@ -5,11 +5,12 @@ which a setting would have no effect, are refused here.
 """
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from manifests.canvas import CacheContext, require_no_pages, without_pages
 from manifests.drafting import Method, Verifier, require_chain, require_fit, require_path
 from manifests.job_finish import OnFinish
 from manifests.job_input import Input, Prompt, require_prompt_source
@@ -111,9 +112,19 @@ class Decode(Group):
     padded: bool = operational(
         False, "every drafted forward is padded to 1 + budget states per sequence"
     )
+    cache_context: CacheContext | None = semantic(
+        None,
+        "of targets that look both ways: what stays visible of the keys and values that are frozen "
+        "when a block opens",
+    )
     numerics: Literal["invariant", "fast"] = semantic(
         "invariant", "`invariant`: a state's logits do not depend on its company"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_pages(cls, settings: Any) -> Any:
+        return without_pages(settings)
 
     @model_validator(mode="after")
     def _supported(self) -> "Decode":
@@ -125,6 +136,12 @@ class Decode(Group):
             raise ValueError(
                 "decode.top_p and decode.top_k have no effect at temperature 0; remove them"
             )
+        require_no_pages(
+            self.cache_context,
+            full_drafts=self.full_drafts,
+            fused_store=self.fused_store,
+            padded=self.padded,
+        )
         if self.full_drafts == "look_through" and not self.fused_store:
             raise ValueError(
                 "decode.full_drafts look_through needs decode.fused_store; set full_drafts to "
@@ -416,5 +433,10 @@ class JobSpec(Group):
             raise ValueError(
                 f"decode.draft_budget auto depends on the machine, and with {cause} drafts can "
                 "change outputs; set a number"
+            )
+        if decode.cache_context is not None and self.drafts and decode.draft_budget == "auto":
+            raise ValueError(
+                "decode.draft_budget auto reckons with exact prefix pages, which a job with "
+                "decode.cache_context has none of; set a number"
             )
         return self

@@ -84,11 +84,11 @@ class FixedBudget:
     """The paper's recipe: always the same budget."""
 
     def __init__(self, budget: int) -> None:
-        self._budget = budget
+        self.num_drafts = budget  # of each root
 
     def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
         """The budget, whatever the load."""
-        return [Ask(self._budget)] * len(roots)
+        return [Ask(self.num_drafts)] * len(roots)
 
     def choose(
         self, drafted: list[Drafted], *, base: ForwardSize, num_sequences: int, seconds: float

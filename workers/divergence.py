@@ -7,8 +7,9 @@ samples are decoded again follows from their keys alone, so a rerun measures the
 
 from collections.abc import Callable
 
-from spot.decoder import ReferenceDecoder, Sample
 from spot.limits import Limits
+from spot.rounds import Sample
+from workers.references import Decoder
 from workers.samples import SampleRequest, SampleResult
 from workers.work import Engine
 
@@ -22,7 +23,7 @@ def is_chosen(key: int, *, share: float) -> bool:
 
 
 def draft_free(
-    decoder: Callable[[SampleRequest], ReferenceDecoder], limits: Callable[[SampleRequest], Limits]
+    decoder: Callable[[SampleRequest], Decoder], limits: Callable[[SampleRequest], Limits]
 ) -> Replay:
     """Decoding of one sample alone, without drafts and under its own rule: its definition."""
 

@@ -4,6 +4,8 @@ A device whose products depend on how many rows they have cannot keep the promis
 changes an output; such a worker refuses the mode instead.
 """
 
+from typing import NoReturn
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -42,11 +44,16 @@ def probe_invariance(target: Target) -> None:
             units = [*others[:place], unit, *others[place:]]
             in_company = _logits(target, units, pages)[place * length : (place + 1) * length]
             if not torch.equal(alone, in_company):
-                raise NumericsError(
-                    f"this device gives other bits for a block among {size} than alone, so "
-                    "decode.numerics: invariant cannot be kept here; set decode.numerics: fast "
-                    "(outputs may then depend on batching) or use another device"
-                )
+                refuse_company(size)
+
+
+def refuse_company(size: int) -> NoReturn:
+    """Say that a block has other bits in company, and what to do."""
+    raise NumericsError(
+        f"this device gives other bits for a block among {size} than alone, so decode.numerics: "
+        "invariant cannot be kept here; set decode.numerics: fast (outputs may then depend on "
+        "batching) or use another device"
+    )
 
 
 def _logits(target: Target, units: list[Unit], pages: KVPages) -> Tensor:

@@ -3,7 +3,8 @@
 from manifests.job import JobSpec
 from manifests.plan import Plan, ShardPlan, sample_key
 from manifests.staged import StagedRow
-from spot.decoder import ReferenceDecoder, Sample
+from spot.rounds import Sample
+from workers.references import reference_decoder
 from workers.runtime import limits_of, load_parts, rule_of
 from workers.samples import CommitTrace, FinishReason
 from workers.sequence import commit_trace
@@ -32,7 +33,7 @@ class Replayer:
         )
         key = sample_key(self._plan, shard, row_index, row, sample)
         rule = rule_of(decode, temperature=row.temperature)
-        decoder = ReferenceDecoder(self._target, rule=rule)
+        decoder = reference_decoder(self._target, decode, rule=rule)
         decoded = decoder.decode(Sample(prompt_ids=prompt_ids, key=key, limits=limits))
         trace = commit_trace(decoded.trajectory)
         cut = self._tokenization.cut(decoded.token_ids, decode.stop)

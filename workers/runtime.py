@@ -2,20 +2,24 @@
 
 from collections.abc import Callable, Sequence
 
+from manifests.canvas import require_context
 from manifests.job import Decode, JobSpec
 from manifests.staged import StagedRow
-from spot.decoder import ReferenceDecoder
 from spot.drafters.base import Drafter
 from spot.drafters.registry import make_drafter
 from spot.limits import Limits
 from spot.numerics import set_threads
 from spot.targets.paged import PagedTarget
+from spot.targets.registry import load_target
 from spot.transition import Rule
 from workers.budget import BudgetPolicy, FixedBudget
+from workers.canvas_engine import CanvasEngine, CanvasSettings
+from workers.canvas_probe import probe_canvas_invariance
 from workers.divergence import ReplayingEngine, draft_free
 from workers.engine import Engine, EngineSettings, Observer
 from workers.probe import probe_invariance
 from workers.profiling import profile
+from workers.references import AnyTarget, Decoder, reference_decoder
 from workers.samples import FinishReason, SampleRequest, SampleResult
 from workers.tokenization import Tokenization
 from workers.walking import rule_for
@@ -59,7 +63,7 @@ class Runtime:
         self,
         *,
         job: JobSpec,
-        target: PagedTarget,
+        target: AnyTarget,
         drafter: Drafter | None,
         tokenization: Tokenization,
         engine: AnyEngine,
@@ -85,22 +89,40 @@ class Runtime:
         return text, result.token_ids[:num_tokens], "stop"
 
 
-def load_parts(job: JobSpec) -> tuple[PagedTarget, Tokenization]:
-    """Target and tokenization; threads are set first, since they belong to the numerics."""
+def load_parts(job: JobSpec) -> tuple[AnyTarget, Tokenization]:
+    """Target and tokenization; threads are set first, since they belong to the numerics.
+
+    Raises:
+        ValueError: the job's `decode.cache_context` does not fit the target.
+    """
     set_threads(job.cluster.threads)
-    target = PagedTarget.load(
+    target = load_target(
         job.target.path, block_length=job.target.block_length, numerics=job.decode.numerics
     )
+    require_context(
+        job.decode.cache_context,
+        target=job.target.path,
+        family=target.spec.family,
+        exact_prefix=target.spec.exact_prefix,
+    )
     if job.decode.numerics == "invariant":
-        probe_invariance(target)
+        _probe(target)
     tokenization = Tokenization(
         target.tokenizer,
         max_positions=target.spec.max_positions,
         max_tokens=job.decode.max_tokens,
         length=target.spec.block_length,
+        grid=target.spec.grid,
         prompt=job.prompt,
     )
     return target, tokenization
+
+
+def _probe(target: AnyTarget) -> None:
+    if isinstance(target, PagedTarget):
+        probe_invariance(target)
+    else:
+        probe_canvas_invariance(target)
 
 
 def load_runtime(job: JobSpec, *, observer: Observer | None = None) -> Runtime:
@@ -118,22 +140,22 @@ def load_runtime(job: JobSpec, *, observer: Observer | None = None) -> Runtime:
     )
 
 
-def _measured(engine: Engine, job: JobSpec, target: PagedTarget) -> AnyEngine:
+def _measured(engine: AnyEngine, job: JobSpec, target: AnyTarget) -> AnyEngine:
     """The engine; where nothing is promised about company, one that measures what it does."""
     share = job.stats.replay_share
     if job.decode.numerics == "invariant" or job.work != "generate" or share == 0.0:
         return engine
     rule = rule_of(job.decode)
 
-    def decoder(request: SampleRequest) -> ReferenceDecoder:
-        return ReferenceDecoder(target, rule=rule_for(rule, request))
+    def decoder(request: SampleRequest) -> Decoder:
+        return reference_decoder(target, job.decode, rule=rule_for(rule, request))
 
     return ReplayingEngine(
         engine, replay=draft_free(decoder, sample_limits(job, target)), share=share
     )
 
 
-def sample_limits(job: JobSpec, target: PagedTarget) -> Callable[[SampleRequest], Limits]:
+def sample_limits(job: JobSpec, target: AnyTarget) -> Callable[[SampleRequest], Limits]:
     """Where each sample of a job ends."""
 
     def limits(request: SampleRequest) -> Limits:
@@ -167,13 +189,42 @@ def drafter_of(job: JobSpec, *, mask_id: int) -> Drafter:
 
 def make_engine(
     job: JobSpec,
-    target: PagedTarget,
+    target: AnyTarget,
     *,
     drafter: Drafter | None,
     budget: BudgetPolicy,
     observer: Observer | None = None,
-) -> Engine:
+) -> AnyEngine:
     """An engine for a loaded target under a job's settings."""
+    if isinstance(target, PagedTarget):
+        return _paged_engine(job, target, drafter=drafter, budget=budget, observer=observer)
+    assert isinstance(budget, FixedBudget), "no other budget reckons without pages"
+    assert job.decode.cache_context is not None, "a target without exact pages has a context"
+    settings = CanvasSettings(
+        rule=rule_of(job.decode),
+        context=job.decode.cache_context,
+        batch=job.cluster.batch,
+        budget=budget.num_drafts,
+        traced=job.output.trace != "none",
+        verifier=job.decode.verifier,
+    )
+    return CanvasEngine(
+        target,
+        settings=settings,
+        limits=sample_limits(job, target),
+        drafter=drafter,
+        observer=observer,
+    )
+
+
+def _paged_engine(
+    job: JobSpec,
+    target: PagedTarget,
+    *,
+    drafter: Drafter | None,
+    budget: BudgetPolicy,
+    observer: Observer | None,
+) -> Engine:
     settings = EngineSettings(
         rule=rule_of(job.decode),
         batch=job.cluster.batch,
@@ -203,9 +254,10 @@ def _num_pages(job: JobSpec, target: PagedTarget) -> int:
     return max(longest, job.cluster.batch * typical) + CACHE_BYTES // page_bytes
 
 
-def _budget(job: JobSpec, target: PagedTarget, drafter: Drafter | None) -> BudgetPolicy:
+def _budget(job: JobSpec, target: AnyTarget, drafter: Drafter | None) -> BudgetPolicy:
     if job.decode.draft_budget != "auto":
         return FixedBudget(job.decode.draft_budget)
     if drafter is None:
         return FixedBudget(0)
+    assert isinstance(target, PagedTarget), "without pages the budget is a number"
     return profile(target, drafter)

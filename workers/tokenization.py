@@ -5,6 +5,7 @@ from typing import Any
 
 from manifests.job_input import Prompt
 from manifests.staged import StagedRow
+from spot.targets.family import Grid
 from workers.errors import RowError
 
 
@@ -22,13 +23,14 @@ class Tokenization:
         max_positions: int,
         max_tokens: int,
         length: int,
+        grid: Grid = "sequence",
         prompt: Prompt | None = None,
     ) -> None:
+        """``length`` is that of a block; blocks begin where the ``grid`` does."""
         self._tokenizer = tokenizer
         self._prompt = prompt or Prompt()
         self._max_tokens = max_tokens
-        # the last block is decoded whole, so the grid's end must fit too
-        self._positions = max_positions // length * length
+        self._max_positions, self._length, self._grid = max_positions, length, grid
 
     def encode(self, row: StagedRow) -> tuple[int, ...]:
         """Prompt ids of a row.
@@ -38,15 +40,21 @@ class Tokenization:
         """
         ids = tuple(self._ids(row))
         budget = row.max_tokens or self._max_tokens
-        if len(ids) + budget > self._positions:
+        if len(ids) > self._room(budget):
             setting = "its max_tokens" if row.max_tokens else "decode.max_tokens"
             raise RowError(
                 "PromptTooLong",
                 f"row {row.id}: the prompt has {len(ids)} tokens, with {setting} of {budget} the "
-                f"target takes {max(0, self._positions - budget)}; shorten the prompt or lower "
-                f"{setting}",
+                f"target takes {max(0, self._room(budget))}; shorten the prompt or lower {setting}",
             )
         return ids
+
+    def _room(self, budget: int) -> int:
+        """Longest prompt: the last block is decoded whole, so the grid's end must fit too."""
+        length = self._length
+        if self._grid == "prompt":
+            return self._max_positions - -(-budget // length) * length
+        return self._max_positions // length * length - budget
 
     def _ids(self, row: StagedRow) -> list[int]:
         if self._prompt.chat_template == "none":

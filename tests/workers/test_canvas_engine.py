@@ -1,0 +1,255 @@
+"""The batched engine of bidirectional targets against its reference decoder."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from spot.canvas_decoder import CanvasDecoder
+from spot.drafters.base import Drafter
+from spot.drafters.stale_rule import StaleRuleDrafter
+from spot.limits import Limits
+from spot.rounds import Sample
+from spot.targets.base import CacheContext, CanvasTarget, CanvasUnit
+from spot.targets.canvas import NativeCanvasTarget
+from spot.trajectory import Decoded
+from spot.transition import Rule
+from tests.checkpoints import FamilyName, write_released
+from tests.spot.hostile import Hostile
+from tests.spot.lineup import make_drafter
+from tests.spot.toy import LENGTH, MASK_ID, VOCAB_ROWS, mixed_table
+from tests.spot.toy_canvas import ToyCanvas
+from workers.canvas_engine import CanvasEngine, CanvasSettings
+from workers.samples import SampleRequest, SampleResult
+
+CONTEXTS: tuple[CacheContext, ...] = ("prefix", "prefix+suffix")
+RULES = (
+    Rule(),
+    Rule(temperature=1.0),
+    Rule(name="threshold", tau=0.8, temperature=1.0),
+    Rule(name="low_confidence_dynamic", tau=0.8, temperature=1.0),
+)
+STOP = 3
+
+
+def _limits(request: SampleRequest) -> Limits:
+    return Limits(
+        prompt_tokens=len(request.prompt_ids),
+        max_tokens=request.max_tokens,
+        stop_ids=frozenset({STOP}),
+    )
+
+
+def _requests(length: int, *, num_ids: int) -> list[SampleRequest]:
+    """Prompts of every edge length, with budgets of their own, on two shards."""
+    lengths = (1, length - 1, length, length + 1, 2 * length - 1)
+    return [
+        SampleRequest(
+            shard=row % 2,
+            row=row,
+            sample=0,
+            prompt_ids=tuple((row + 5 * p) % num_ids for p in range(num_prompt)),
+            key=2**63 * (row % 2) + 100 + row,
+            max_tokens=length + 1 + row,
+        )
+        for row, num_prompt in enumerate(lengths)
+    ]
+
+
+def _engine(
+    target: CanvasTarget,
+    *,
+    rule: Rule,
+    context: CacheContext = "prefix",
+    batch: int = 3,
+    drafter: Drafter | None = None,
+    budget: int = 5,
+) -> CanvasEngine:
+    settings = CanvasSettings(rule=rule, context=context, batch=batch, budget=budget, traced=True)
+    return CanvasEngine(target, settings=settings, limits=_limits, drafter=drafter)
+
+
+def _finish(engine: CanvasEngine, requests: list[SampleRequest]) -> dict[int, SampleResult]:
+    for request in requests:
+        engine.add(request)
+    results = []
+    while engine.has_work():
+        results += engine.step()
+    return {r.request.row: r for r in results}
+
+
+def _reference(
+    target: CanvasTarget, request: SampleRequest, *, rule: Rule, context: CacheContext
+) -> Decoded:
+    sample = Sample(prompt_ids=request.prompt_ids, key=request.key, limits=_limits(request))
+    return CanvasDecoder(target, rule=rule, context=context).decode(sample)
+
+
+def _assert_equal(result: SampleResult, decoded: Decoded) -> None:
+    commits, trace = decoded.trajectory.commits, result.trace
+    assert trace is not None
+    assert (result.token_ids, result.finish_reason) == decoded[:2]
+    assert trace.positions == tuple(c.position for c in commits)
+    assert trace.tokens == tuple(c.token for c in commits)
+    assert trace.steps == tuple(decoded.trajectory.steps)
+    assert trace.confidences == tuple(c.confidence for c in commits)
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: f"{r.name}-{r.temperature:g}")
+def test_a_mixed_batch_decodes_each_sample_as_if_it_were_alone_and_undrafted(
+    rule: Rule, context: CacheContext
+) -> None:
+    target, requests = ToyCanvas(mixed_table), _requests(LENGTH, num_ids=3)
+    free = {r.row: _reference(target, r, rule=rule, context=context) for r in requests}
+    moves = {r.key: free[r.row].trajectory.moves for r in requests}
+    drafters = (
+        None,
+        StaleRuleDrafter(rule=rule, mask_id=MASK_ID),
+        make_drafter("joint", rule=rule, moves=moves),
+        Hostile(9, mask_id=MASK_ID, num_tokens=VOCAB_ROWS),
+    )
+    for drafter in drafters:
+        engine = _engine(target, rule=rule, context=context, drafter=drafter)
+        results = _finish(engine, requests)
+        for row, decoded in free.items():
+            _assert_equal(results[row], decoded)
+        drafted = sum(r.drafted for r in results.values())
+        assert (drafted > 0) == (drafter is not None)
+        assert engine.counters()["accepted"] == sum(r.accepted for r in results.values())
+
+
+@pytest.mark.parametrize("family", ["llada", "dream"])
+def test_a_real_layouts_batch_is_bit_equal_to_single_samples(
+    tmp_path: Path, family: FamilyName
+) -> None:
+    torch.set_num_threads(1)
+    directory = write_released(family, tmp_path / family)
+    target = NativeCanvasTarget.load(directory, block_length=8)
+    rule = Rule(temperature=1.0)
+    drafter = StaleRuleDrafter(rule=rule, mask_id=target.spec.mask_id)
+    requests = _requests(8, num_ids=256)[::2]
+    engine = _engine(target, rule=rule, context="prefix+suffix", drafter=drafter)
+    results = _finish(engine, requests)
+    for request in requests:
+        decoded = _reference(target, request, rule=rule, context="prefix+suffix")
+        _assert_equal(results[request.row], decoded)
+
+
+def test_costs_are_those_of_the_reference_without_drafts() -> None:
+    target, rule = ToyCanvas(mixed_table), Rule()
+    requests = _requests(LENGTH, num_ids=3)
+    engine = _engine(target, rule=rule)
+    results = _finish(engine, requests)
+    for request in requests:
+        cost = _reference(target, request, rule=rule, context="prefix").trajectory.cost
+        result = results[request.row]
+        assert (result.nfe, result.positions) == (cost.nfe, cost.positions)
+        assert (result.nfe_prefill, result.nfe_store) == (0, 0)
+    assert engine.counters()["positions"] == sum(r.positions for r in results.values())
+
+
+def test_every_block_is_opened_once_and_states_share_forwards() -> None:
+    target, rule = ToyCanvas(mixed_table), Rule()
+    requests = _requests(LENGTH, num_ids=3)
+    engine = _engine(target, rule=rule, batch=len(requests))
+    _finish(engine, requests)
+    assert engine.counters()["openings"] == len(target.openings)
+    assert len({(c.tobytes(), start) for c, start in target.openings}) == len(target.openings)
+    assert max(len(units) for units in target.forwards) == len(requests)
+    assert engine.counters()["forwards"] == len(target.openings) + len(target.forwards)
+
+
+def test_equal_drafts_of_a_sample_are_evaluated_once() -> None:
+    target, rule = ToyCanvas(mixed_table), Rule(temperature=1.0)
+    drafter = Hostile(2, mask_id=MASK_ID, num_tokens=VOCAB_ROWS)
+    _finish(_engine(target, rule=rule, drafter=drafter), _requests(LENGTH, num_ids=3))
+    for units in target.forwards:
+        names = [(id(unit.opened), unit.state.tobytes()) for unit in units]
+        assert len(set(names)) == len(names)
+
+
+def test_an_aborted_shard_leaves_the_others_alone() -> None:
+    target, rule = ToyCanvas(mixed_table), Rule()
+    requests = _requests(LENGTH, num_ids=3)
+    engine = _engine(target, rule=rule, batch=2)
+    for request in requests:
+        engine.add(request)
+    engine.step()
+    engine.abort(0)
+    results = _finish(engine, [])
+    assert set(results) == {1, 3}
+    for row in (1, 3):
+        _assert_equal(results[row], _reference(target, requests[row], rule=rule, context="prefix"))
+
+
+class Small(ToyCanvas):
+    """Takes no more than two states at once."""
+
+    def hidden(self, units: list[CanvasUnit]) -> torch.Tensor:
+        if len(units) > 2:
+            raise MemoryError
+        return super().hidden(units)
+
+
+def test_out_of_memory_halves_a_forward_and_changes_nothing() -> None:
+    rule, requests = Rule(temperature=1.0), _requests(LENGTH, num_ids=3)
+    target = Small(mixed_table)
+    drafter = StaleRuleDrafter(rule=rule, mask_id=MASK_ID)
+    engine = _engine(target, rule=rule, batch=5, drafter=drafter)
+    results = _finish(engine, requests)
+    assert engine.counters()["out_of_memory"] > 0
+    for request in requests:
+        decoded = _reference(ToyCanvas(mixed_table), request, rule=rule, context="prefix")
+        _assert_equal(results[request.row], decoded)
+
+
+def test_what_is_not_for_want_of_memory_is_raised() -> None:
+    class Broken(ToyCanvas):
+        def hidden(self, units: list[CanvasUnit]) -> torch.Tensor:
+            raise RuntimeError("broken")
+
+    engine = _engine(Broken(mixed_table), rule=Rule())
+    engine.add(_requests(LENGTH, num_ids=3)[0])
+    engine.step()
+    with pytest.raises(RuntimeError, match="broken"):
+        engine.step()
+
+
+def test_rows_have_temperatures_of_their_own() -> None:
+    target, request = ToyCanvas(mixed_table), _requests(LENGTH, num_ids=3)[4]
+    warm = SampleRequest(
+        shard=0,
+        row=0,
+        sample=0,
+        prompt_ids=request.prompt_ids,
+        key=request.key,
+        max_tokens=request.max_tokens,
+        temperature=1.5,
+    )
+    (result,) = _finish(_engine(target, rule=Rule()), [warm]).values()
+    _assert_equal(result, _reference(target, warm, rule=Rule(temperature=1.5), context="prefix"))
+
+
+def test_an_observer_sees_every_walk_with_fresh_conditionals() -> None:
+    seen: list[tuple[int, int]] = []
+
+    class Watching:
+        """Notes where each walk began."""
+
+        walked: Callable[..., None]
+
+        def __init__(self) -> None:
+            self.walked = lambda entry, made, fresh: seen.append(
+                (entry.sequence.start, int(fresh.masked.sum()))
+            )
+
+    target, request = ToyCanvas(mixed_table), _requests(LENGTH, num_ids=3)[1]
+    settings = CanvasSettings(rule=Rule(), context="prefix", batch=1)
+    engine = CanvasEngine(target, settings=settings, limits=_limits, observer=Watching())
+    (result,) = _finish(engine, [request]).values()
+    assert len(seen) == result.transitions
+    first = len(request.prompt_ids)
+    assert {(start - first) % LENGTH for start, _ in seen} == {0}
+    assert seen[:2] == [(first, LENGTH), (first, LENGTH - 1)]
