@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DrafterError, DocumentError) as error:
         print(error, file=sys.stderr)
         return 2
-    progress = _progress()
+    progress = progress_since_now()
     rows = measure_all(settings, workload, processes=options.processes, progress=progress)
     document = Document(
         machine=describe_machine(),
@@ -58,22 +58,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, help="write the rows here")
     parser.add_argument("--markdown", type=Path, help="renew the tables of this page")
     parser.add_argument("--full", action="store_true", help="ablations and oracles too")
-    parser.add_argument("--samples", type=_count, help="prompts of every row, for a quick look")
-    parser.add_argument("--processes", type=_count, default=2, help="rows at the same time")
+    parser.add_argument("--samples", type=count_of, help="prompts of every row, for a quick look")
+    parser.add_argument("--processes", type=count_of, default=2, help="rows at the same time")
     for name in ("target", "drafter", "sets", "spiffy"):
         help_ = f"directory of the {name}"
         parser.add_argument(f"--{name}", type=Path, default=TINY / name, help=help_)
     return parser
 
 
-def _count(text: str) -> int:
+def count_of(text: str) -> int:
     """A whole number from 1 on."""
     if int(text) < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return int(text)
 
 
-def _progress() -> Progress:
+def progress_since_now() -> Progress:
     """Prints lines with the time since now."""
     began = time.perf_counter()
 

@@ -13,27 +13,32 @@ DOCS = Path(__file__).parents[1] / "docs"
 RESULT, PAGE = DOCS / "benchmarks.json", DOCS / "benchmarks.md"
 
 
-def tables_of(text: str) -> str:
+def tables_of(text: str, *, begin: str = BEGIN, end: str = END) -> str:
     """What stands between the markers; ``DocumentError`` if they are not there."""
-    parts = text.split(BEGIN)
-    if len(parts) != 2 or parts[1].count(END) != 1:
-        raise DocumentError(f"the page must hold {BEGIN.strip()} and {END.strip()} once each")
-    return parts[1].partition(END)[0]
+    parts = text.split(begin)
+    if len(parts) != 2 or parts[1].count(end) != 1:
+        raise DocumentError(f"the page must hold {begin.strip()} and {end.strip()} once each")
+    return parts[1].partition(end)[0]
 
 
-def check_page(path: Path | None) -> None:
+def check_page(path: Path | None, *, begin: str = BEGIN, end: str = END) -> None:
     """Raises DocumentError if an existing page could not take the tables."""
     if path is not None and path.is_file():
-        tables_of(path.read_text(encoding="utf-8"))
+        tables_of(path.read_text(encoding="utf-8"), begin=begin, end=end)
 
 
 def write_page(path: Path | None, document: Document) -> None:
     """Renew the tables of a page, or make a page of nothing else; nothing without a path."""
+    replace_tables(path, report(document), begin=BEGIN, end=END)
+
+
+def replace_tables(path: Path | None, tables: str, *, begin: str, end: str) -> None:
+    """Put tables between a page's markers, or make a page of them; nothing without a path."""
     if path is None:
         return
-    text = path.read_text(encoding="utf-8") if path.is_file() else BEGIN + END
-    old = BEGIN + tables_of(text) + END
-    path.write_text(text.replace(old, BEGIN + report(document) + END), encoding="utf-8")
+    text = path.read_text(encoding="utf-8") if path.is_file() else begin + end
+    old = begin + tables_of(text, begin=begin, end=end) + end
+    path.write_text(text.replace(old, begin + tables + end), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -24,8 +24,31 @@ GAIN = 1.01  # drafting must promise this much more than not drafting
 PROBE_SHARE = 0.005  # of the time
 PROBE = Ask(2, depth=2)
 SLACK = 0.8  # drafts are grown down to this share of what one must be worth
+ANSWER_ROUNDS = 8  # that an answer of the gate holds
+QUIET_ROUNDS = 4  # of rounds without drafts, one in so many is learnt from
 REALISM_MEMORY = 0.02
 LEAN_MEMORY, LEAN_LIMIT = 0.1, 1.5
+
+
+@dataclass(slots=True)
+class Answer:
+    """What the gate said, and of which load."""
+
+    load: tuple[tuple[Name, int], ...] = ()  # the roots, and how open their blocks are
+    num_sequences: int = -1
+    asks: tuple[Ask, ...] | None = None  # None: nobody drafts
+    age: int = 0  # rounds
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether nobody drafts."""
+        return self.asks is None
+
+    def holds(self, load: tuple[tuple[Name, int], ...], num_sequences: int) -> bool:
+        """Whether it can be given again; a shut gate stays shut whoever the sequences are."""
+        self.age += 1
+        same = self.is_shut or self.load == load
+        return same and self.num_sequences == num_sequences and self.age < ANSWER_ROUNDS
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,7 +59,9 @@ class AutoBudget:
     profile: MassProfile = field(default_factory=MassProfile)
     calibration: Calibration = field(default_factory=Calibration)
     leans: dict[Name, float] = field(default_factory=dict)  # a sequence's drafts against others'
+    answer: Answer = field(default_factory=Answer)
     probe_credit_s: float = 0.0
+    num_rounds: int = 0
     num_probes: int = 0
     is_probe: bool = False
     expected: float = 0.0  # transitions per second that the gate counts on next round
@@ -49,18 +74,29 @@ class AutoBudget:
         return self.expected * self.realism
 
     def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
-        """The gate."""
-        self.leans = {r.name: self.leans.get(r.name, 1.0) for r in roots}
+        """The gate; while nothing has changed, its last answer holds for a few rounds."""
         self.is_probe = False
+        load = tuple((r.name, r.masked.bit_length()) for r in roots)
+        if self.answer.holds(load, num_sequences):
+            return self._probe(roots, base) if self.answer.is_shut else list(self.answer.asks)
+        self.leans = {r.name: self.leans.get(r.name, 1.0) for r in roots}
+        asks = self._gate(roots, base=base, num_sequences=num_sequences)
+        self.answer = Answer(load, num_sequences, None if asks is None else tuple(asks))
+        return self._probe(roots, base) if asks is None else asks
+
+    def _gate(
+        self, roots: list[Root], *, base: ForwardSize, num_sequences: int
+    ) -> list[Ask] | None:
+        """What each root is asked for; None where nobody should draft."""
         if not roots:
-            return []
+            return None
         worth = self.profile.expect(
             np.array([r.masked for r in roots]), np.array(list(self.leans.values()))
         )
         plan = best_plan(roots, worth, base=base, num_sequences=num_sequences, costs=self.costs)
         alone = num_sequences / self.costs.alone(base, num_sequences)
         if plan is None or plan.rate < GAIN * alone:
-            return self._probe(roots, base)
+            return None
         self.expected = plan.rate
         return self._asks(roots, plan)
 
@@ -81,6 +117,8 @@ class AutoBudget:
 
     def _probe(self, roots: list[Root], base: ForwardSize) -> list[Ask]:
         """Nobody drafts, or one root does, if a probe is due; they take turns."""
+        if not roots:
+            return []
         chosen = self.num_probes % len(roots)
         unit = unit_size(
             length=self.costs.length, pages=roots[chosen].pages, masked=roots[chosen].masked
@@ -128,6 +166,9 @@ class AutoBudget:
         """Refresh costs, calibration and how far expectations can be trusted."""
         seconds = spent.target_s + spent.drafter_s + spent.host_s
         self.probe_credit_s += PROBE_SHARE * seconds
+        self.num_rounds += 1
+        if not len(spent.masses) and not self.promised and self.num_rounds % QUIET_ROUNDS:
+            return
         self.costs.target.observe(spent.size, spent.target_s)
         self.costs.host.observe(1.0, spent.num_sequences, len(spent.masses), seconds=spent.host_s)
         self.calibration.observe(spent.masses, spent.accepted)

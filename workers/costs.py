@@ -83,7 +83,7 @@ class LinearCost:
     """Seconds in proportion to a few counts, each coefficient at least zero.
 
     Refreshed by normalised least mean squares: an error is shared out over the coefficients by how
-    much each contributed, in units of its first estimate.
+    much each contributed, in units of its first estimate (or of a share of the largest one).
     """
 
     coefficients: Floats  # [F]
@@ -91,7 +91,7 @@ class LinearCost:
 
     def __post_init__(self) -> None:
         self.coefficients = np.asarray(self.coefficients, np.float64).copy()
-        self.units = np.maximum(self.coefficients, 1e-9)
+        self.units = np.maximum(self.coefficients, max(self.coefficients.max() / 20, 1e-9))
 
     def __call__(self, *counts: Number | Counts) -> Floats:
         """Seconds of these counts; arrays are broadcast against each other."""

@@ -121,7 +121,7 @@ class MassProfile:
         Returns:
             Their worth against what was expected of them.
         """
-        which = int(bin_of(np.array(masked)))
+        which = min(max(masked.bit_length() - 1, 0), NUM_BINS - 1)
         expected = self.worth[which]
         found = np.where(np.isinf(found), np.minimum(expected, bound / 2), found)
         looked = ~np.isnan(found)

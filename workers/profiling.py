@@ -79,9 +79,10 @@ def profile_drafter(
         seconds(1, depth=2),
         seconds(WIDE, depth=2),
     )
-    level = max(deep - flat, LEAST)
     draft = max((wide - deep) / max(many - few, 1), LEAST)
-    call = max(flat - level - draft * few, LEAST)
+    # the second level looks behind all drafts of the first; neither a level nor a call is free
+    level = max(deep - flat - draft * few, flat / 4)
+    call = max(flat - level, flat / 4)
     return LinearCost(coefficients=np.array([call, level, draft]))
 
 

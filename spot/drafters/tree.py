@@ -9,6 +9,7 @@ Legend: B sequences, N nodes of a level, L block length, Y token hypotheses per 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,7 @@ def join(a: Nodes, b: Nodes) -> Nodes:
     return Nodes(**{n: np.concatenate([getattr(a, n), getattr(b, n)]) for n in Nodes.__slots__})
 
 
+@cache
 def codes(shape: tuple[int, int]) -> NDArray[np.uint64]:
     """A random word per (position, hypothesis); a set's code is the sum of its members'."""
     return np.random.default_rng(0).integers(0, 2**63, shape, dtype=np.uint64)

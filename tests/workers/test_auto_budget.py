@@ -103,7 +103,6 @@ def test_masses_that_come_true_more_often_than_promised_open_it() -> None:
 
 def test_a_sequence_whose_drafts_are_light_drafts_less_than_the_others() -> None:
     budget = _budget([1.0 + 0.28 * n for n in range(64)])
-    _ask(budget, 2)
     budget.leans = {(0, 0, 0): 0.7, (0, 1, 0): 1.2}
     light, heavy = _ask(budget, 2)
     assert light.drafts < heavy.drafts

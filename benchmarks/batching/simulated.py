@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from benchmarks.clocks import ClockTable
+from benchmarks.batching.clocks import ClockTable
 from spot.attention import KVPages
 from spot.drafters.base import Drafter, DraftRequest, Drafts
 from spot.targets.base import Target, Unit

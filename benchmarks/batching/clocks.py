@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from benchmarks.document import DocumentError
 from workers.costs import ForwardCost
 
-FOLDER = Path(__file__).parent / "clocks"
+FOLDER = Path(__file__).parents[1] / "clocks"
 Seconds = Annotated[float, Field(ge=0.0)]
 
 

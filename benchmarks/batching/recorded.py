@@ -25,8 +25,7 @@ class _Pages:
 
     def read(self, units: list[Unit]) -> list[Name]:
         """Note what the units write; returns what names each unit's state."""
-        pending = list(units)
-        for unit in pending:
+        for unit in units:
             if unit.write >= 0:
                 name = (self._last(unit), unit.state.tobytes())
                 self._held[unit.write] = self._numbers.setdefault(name, len(self._numbers))

@@ -1,0 +1,105 @@
+"""Wall-clock rows: the policies of a cell take turns, a row is the median of its ratios.
+
+Machines drift, so a policy's ratio is taken against the draft-free run of the same turn. A fixed
+policy under half of draft-free speed has no second turn.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from statistics import median
+
+from benchmarks.batching.cells import POLICIES, Cell, Policy
+from benchmarks.batching.document import WALL, EngineRow
+from benchmarks.batching.runs import Bench, Run, drafter_for, fixed, row_of
+from benchmarks.workload import Workload
+from spot.drafters.base import Drafter
+from workers.auto_budget import AutoBudget
+from workers.budget import BudgetPolicy
+from workers.profiling import profile
+
+WARM_UP = 4  # samples that every policy decodes before it is measured
+TOO_SLOW = 0.5
+
+Progress = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Turns:
+    """What a policy's turns gave."""
+
+    runs: list[Run] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+
+    def median(self) -> tuple[Run, float]:
+        """The run in the middle, by tokens per second, and the median ratio."""
+        by_speed = sorted(self.runs, key=lambda run: run.tokens_per_s)
+        return by_speed[len(by_speed) // 2], median(self.ratios)
+
+
+class WallClock:
+    """Measures cells; what the machine costs is profiled once for each drafter."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        workload: Workload,
+        *,
+        repeats: int,
+        progress: Progress,
+        policies: tuple[Policy, ...] = POLICIES,
+    ) -> None:
+        self._bench, self._workload = bench, workload
+        self._repeats, self._progress, self._policies = repeats, progress, policies
+        self._profiles: dict[str, AutoBudget] = {}
+
+    def rows(self, cell: Cell) -> list[EngineRow]:
+        """One row for each policy."""
+        players = {policy: self._player(policy, cell) for policy in self._policies}
+        for drafter, budget in players.values():
+            self._bench.run(cell, drafter=drafter, budget=budget, num_samples=WARM_UP)
+        turns = {policy: Turns() for policy in self._policies}
+        for turn in range(self._repeats):
+            self._turn(cell, players, turns, first=turn == 0)
+        free = turns["draft_free"].runs[0]
+        rows = []
+        for policy, taken in turns.items():
+            run, ratio = taken.median()
+            rows.append(row_of(cell, policy, run, clock=WALL, draft_free=free, ratio=ratio))
+        self._progress(f"{cell}: " + ", ".join(_said(row) for row in rows))
+        return rows
+
+    def _turn(
+        self,
+        cell: Cell,
+        players: dict[Policy, tuple[Drafter | None, BudgetPolicy]],
+        turns: dict[Policy, Turns],
+        *,
+        first: bool,
+    ) -> None:
+        speed = 0.0
+        for policy, (drafter, budget) in players.items():
+            seen = turns[policy].ratios
+            if not first and policy not in ("draft_free", "auto") and seen[0] < TOO_SLOW:
+                continue
+            run = self._bench.run(cell, drafter=drafter, budget=budget)
+            speed = run.tokens_per_s if policy == "draft_free" else speed
+            turns[policy].runs.append(run)
+            turns[policy].ratios.append(run.tokens_per_s / speed)
+
+    def _player(self, policy: Policy, cell: Cell) -> tuple[Drafter | None, BudgetPolicy]:
+        mask_id = self._bench.target.spec.mask_id
+        drafter = drafter_for(policy, cell.transition, self._workload, mask_id=mask_id)
+        if policy != "auto":
+            return drafter, fixed(policy)
+        assert drafter is not None, "the automatic budget has a drafter"
+        if cell.rule not in self._profiles:
+            self._profiles[cell.rule] = profile(
+                self._bench.target, drafter, clock=self._bench.clock
+            )
+        return drafter, deepcopy(self._profiles[cell.rule])
+
+
+def _said(row: EngineRow) -> str:
+    same = "" if row.identical else " DIFFERENT"
+    return f"{row.policy} {row.ratio_to_draft_free:.3f}{same}"
