@@ -20,12 +20,14 @@ def run_planned(
     *,
     progress: ProgressSink | None = None,
     time_s: float | None = None,
+    take_over: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> RunResult:
     """Run `planned` with the operational settings of `job`; starts Ray unless it is complete.
 
-    After ``time_s`` seconds, or `cluster.max_gpu_hours`, the run drains. Call it from the main
-    thread: signals ask for a drain while it runs.
+    After ``time_s`` seconds, or `cluster.max_gpu_hours`, the run drains. With
+    ``take_over``, a driver that runs the job already is ended. Call it from the main thread:
+    signals ask for a drain while it runs.
     """
     limited = LimitedProgress(
         inner=progress or NoProgress(),
@@ -34,7 +36,14 @@ def run_planned(
         clock=clock,
         drain=drain_this_process,
     )
-    return run_job(planned.store, planned.plan, job, limited, drafter_files=planned.drafter_files)
+    return run_job(
+        planned.store,
+        planned.plan,
+        job,
+        limited,
+        drafter_files=planned.drafter_files,
+        take_over=take_over,
+    )
 
 
 def failed_too_often(stats: JobStats, *, max_error_fraction: float) -> bool:

@@ -24,16 +24,21 @@ def ask_drivers(store: Store, request: Request) -> list[str]:
     """
     epochs = [presence.epoch for presence in read_presences(store) if not presence.finished]
     for epoch in epochs:
-        control = Control(
-            epoch=epoch,
-            request=request,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        )
-        with suppress(RefusedError):  # asked before
-            store.put_if_absent(control_key(epoch, request), encode(control))
+        ask_driver(store, epoch, request)
     return epochs
+
+
+def ask_driver(store: Store, epoch: str, request: Request) -> None:
+    """Ask the driver that has this epoch."""
+    control = Control(
+        epoch=epoch,
+        request=request,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        time=datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )
+    with suppress(RefusedError):  # asked before
+        store.put_if_absent(control_key(epoch, request), encode(control))
 
 
 def requests_to(store: Store, epoch: str) -> set[Request]:

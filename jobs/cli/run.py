@@ -31,6 +31,11 @@ EXIT_FAILURES = 1
     metavar="TIME",
     help="Drain after this time, as in 3h50m, to be continued by another run (exit code 3).",
 )
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="End a driver that runs this job already, instead of leaving with code 2.",
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -38,6 +43,7 @@ def command(
     overrides: tuple[str, ...],
     preview: int | None = None,
     stop_after: str | None = None,
+    take_over: bool = False,
 ) -> None:
     """Plan a job unless it is planned, run it to its end and print what came of it.
 
@@ -53,11 +59,16 @@ def command(
         return
     planned, job = planned_and_job(reference, overrides, environment=os.environ)
     warn(planned.warnings)
-    run_to_its_end(ctx, planned, job, time_s=time_s)
+    run_to_its_end(ctx, planned, job, time_s=time_s, take_over=take_over)
 
 
 def run_to_its_end(
-    ctx: click.Context, planned: "PlannedJob", job: "JobSpec", *, time_s: float | None = None
+    ctx: click.Context,
+    planned: "PlannedJob",
+    job: "JobSpec",
+    *,
+    time_s: float | None = None,
+    take_over: bool = False,
 ) -> None:
     """Run what the job has open, print what came of it and leave with the exit code.
 
@@ -68,7 +79,7 @@ def run_to_its_end(
     from manifests.errors import ManifestError
 
     try:
-        result, exit_code = _run(planned, job, time_s=time_s)
+        result, exit_code = _run(planned, job, time_s=time_s, take_over=take_over)
     except (JobError, ManifestError, OSError):
         _notify(planned, job, outcome="error", exit_code=EXIT_USAGE)
         raise
@@ -76,14 +87,16 @@ def run_to_its_end(
     ctx.exit(exit_code)
 
 
-def _run(planned: "PlannedJob", job: "JobSpec", *, time_s: float | None) -> "tuple[RunResult, int]":
+def _run(
+    planned: "PlannedJob", job: "JobSpec", *, time_s: float | None, take_over: bool
+) -> "tuple[RunResult, int]":
     from jobs.progress import open_progress
     from jobs.reading import OpenJob
     from jobs.running import failed_too_often, run_planned
     from jobs.stats import job_stats
 
     with open_progress() as progress:
-        result = run_planned(planned, job, progress=progress, time_s=time_s)
+        result = run_planned(planned, job, progress=progress, time_s=time_s, take_over=take_over)
     _tell(result, uri=planned.store.uri)
     if result.outcome == "cancelled":  # whoever asks twice wants to leave
         return result, result.exit_code

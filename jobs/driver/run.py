@@ -13,6 +13,7 @@ from jobs.driver.loop import Loop
 from jobs.driver.nodes import RayNodes, resources_in_words
 from jobs.driver.pool import PoolSettings, RayPool
 from jobs.driver.result import Outcome, RunResult
+from jobs.driver.rivals import settle_rivals
 from jobs.driver.stops import Signals
 from jobs.driver.tracker import Tracker
 from jobs.progress import ProgressSink
@@ -42,14 +43,17 @@ def run_job(
     *,
     drafter_files: Sequence[FileIdentity] | None = None,
     capacity: int = CAPACITY,
+    take_over: bool = False,
 ) -> RunResult:
     """Run what a planned job has open until it is sealed, drained, cancelled or out of budget.
 
     `job` is this run's specification; its operational fields may differ from the plan's, and so may
     the drafter, whose files are then `drafter_files`. Shards that have a commit record are not
     decoded again, and a job that is complete starts nothing. A worker holds up to `capacity`
-    shards. Call it from the main thread: it takes SIGINT and SIGTERM over while it runs.
-    Raises `DriverError` where the job cannot run, and `DamagedError` where storage is damaged.
+    shards. Where another driver runs the job, `take_over` ends it. Call it from the main thread: it
+    takes SIGINT and SIGTERM over while it runs.
+    Raises `RivalDriverError` where another driver runs the job and is not to be ended,
+    `DriverError` where the job cannot run, and `DamagedError` where storage is damaged.
     """
     revision = open_revision(store, plan)
     if revision is None:
@@ -66,6 +70,7 @@ def run_job(
             num_shards=len(revision.shards),
             message=message,
         )
+    settle_rivals(store, take_over=take_over)
     ledger.store_presence(tracker.presence(num_workers=0, now=time.monotonic()))
     files = plan.drafter_files if drafter_files is None else drafter_files
     run = Run(

@@ -39,6 +39,7 @@ class FakeDriver:
         progress: ProgressSink,
         *,
         drafter_files: Sequence[FileIdentity],
+        take_over: bool = False,
     ) -> RunResult:
         self.jobs.append(job)
         if read_seal(store) is not None:

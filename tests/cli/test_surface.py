@@ -10,7 +10,7 @@ SURFACE = {
     "schema": {"--markdown"},
     "validate": {"JOB.yaml", "--set"},
     "plan": {"JOB.yaml", "--set", "--write", "--measure", "--json"},
-    "run": {"JOB", "--set", "--preview", "--stop-after"},
+    "run": {"JOB", "--set", "--preview", "--stop-after", "--take-over"},
     "submit": {"JOB", "--set", "--address", "--wait", "--dry-run"},
     "drain": {"JOB_URI"},
     "cancel": {"JOB_URI"},

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +33,7 @@ def start(job: StoredJob, tmp_path: Path) -> Iterator[Start]:
 
     def start(*, folder: Path = tmp_path) -> Driver:
         driver = subprocess.Popen(
-            [sys.executable, driver_process.__file__, job.store.uri, "1"],
+            driver_process.command(job.store.uri, cluster={"workers": 1}),
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -43,7 +43,7 @@ def test_a_worker_killed_in_mid_shard_is_replaced_and_nothing_is_lost_or_doubled
         killed = background.submit(kill)
         result = run()
         killed.result()
-    assert result.outcome == "sealed"
+    assert result.outcome == "sealed", sink.messages
     assert_whole(job)
     assert "worker-0001 is gone" in "\n".join(sink.messages)
     failures = read_failures(job.store)
@@ -66,7 +66,7 @@ def test_a_frozen_worker_is_ended_and_replaced(
         done = background.submit(freeze)
         result = run(retry=Retry(lease_s=5.0))
         done.result()
-    assert result.outcome == "sealed"
+    assert result.outcome == "sealed", sink.messages
     assert_whole(job)
     assert "did not answer within 5 s" in "\n".join(sink.messages)
     assert {failure.kind for failure in read_failures(job.store)} == {"infrastructure"}
