@@ -29,7 +29,12 @@ class RunLimits:
 
 def limits_of(job: JobSpec, *, time_s: float | None) -> RunLimits:
     """The limits of a run of `job`; a worker without a GPU counts as one."""
-    return RunLimits(time_s=time_s, gpu_hours=job.cluster.max_gpu_hours)
+    cluster = job.cluster
+    return RunLimits(
+        time_s=time_s,
+        gpu_hours=cluster.max_gpu_hours,
+        gpus_per_worker=cluster.gpus_per_worker or 1.0,
+    )
 
 
 @dataclass(slots=True, kw_only=True)

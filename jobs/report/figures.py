@@ -12,7 +12,10 @@ import pyarrow.compute as pc
 from jobs.reading import Committed, OpenJob, read_committed
 from jobs.stats import JobStats, job_stats
 from manifests.committed import committed_rows
+from manifests.documents import checked_fields
+from manifests.errors import MissingError
 from manifests.journal import read_failures
+from manifests.keys import numerics_key
 from manifests.records import CommitRecord, Failure
 
 NUM_SLOWEST = 10
@@ -75,6 +78,8 @@ class ReportFigures:
     versions: Mapping[str, tuple[str, ...]]
     """What ran, by name: of all attempts that count."""
     blocks: tuple[BlockFigures, ...]
+    numerics: Mapping[str, str]
+    """What decides the last bits of the job's numbers; empty before the first worker."""
 
     def seconds(self, time: str) -> float:
         """An ISO 8601 time as seconds since `began`."""
@@ -97,7 +102,16 @@ def report_figures(job: OpenJob, *, scorer: str | None = None) -> ReportFigures:
         began=began,
         versions=_versions(records),
         blocks=block_figures(records),
+        numerics=_numerics(job),
     )
+
+
+def _numerics(job: OpenJob) -> dict[str, str]:
+    try:
+        fields = checked_fields(job.store.get(numerics_key()), key=numerics_key())
+    except MissingError:
+        return {}
+    return {name: str(value) for name, value in fields.items() if name != "version"}
 
 
 def _samples(job: OpenJob, committed: Committed) -> SampleFigures:

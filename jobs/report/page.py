@@ -57,12 +57,13 @@ def _what_ran(figures: ReportFigures) -> list[tuple[str, str]]:
     plan = figures.job.plan
     job = plan.job
     versions = [(name, ", ".join(found)) for name, found in figures.versions.items()]
+    numerics = ", ".join(f"{name} {value}" for name, value in figures.numerics.items())
     return [
         ("planned", plan.created),
         ("fingerprint", plan.fingerprint),
         ("target", job.target.path),
         ("drafter", " ".join(filter(None, (job.drafter.method, job.drafter.path))) or "none"),
-        ("numerics", job.decode.numerics),
+        ("numerics", numerics or job.decode.numerics),
         ("draft budget", str(job.decode.draft_budget)),
         ("seed", f"{job.seed.value}, scope {job.seed.scope}"),
         ("samples per row", str(job.sampling.n)),

@@ -62,6 +62,7 @@ def kill_between_commits(words: list[str], *, place: Path) -> None:
         wait_for(
             lambda: (commits.is_dir() and any(commits.iterdir())) or driver.poll() is not None,
             what="the first commit",
+            limit_s=LIMIT_S,
         )
         assert driver.poll() is None
     finally:

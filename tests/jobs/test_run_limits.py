@@ -78,3 +78,9 @@ def test_a_finished_run_is_not_drained() -> None:
 def test_the_job_says_how_many_gpu_hours(hours: float | None, expected: float | None) -> None:
     job = job_spec(cluster={"max_gpu_hours": hours})
     assert limits_of(job, time_s=3.0) == RunLimits(time_s=3.0, gpu_hours=expected)
+
+
+@pytest.mark.parametrize(("gpus", "counted"), [(0, 1.0), (0.5, 0.5), (4, 4.0)])
+def test_a_worker_counts_as_its_gpus_and_as_one_without(gpus: float, counted: float) -> None:
+    job = job_spec(cluster={"gpus_per_worker": gpus})
+    assert limits_of(job, time_s=None).gpus_per_worker == counted

@@ -9,8 +9,14 @@ import sys
 from ray.cluster_utils import Cluster
 
 STORE_BYTES = 128 * 1024 * 1024
-# A node with a place for one worker.
-NODE = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": STORE_BYTES}
+# A node with a place for one worker. Its agent, which starts submitted drivers, would listen at one
+# port of the machine whatever the node; 0 is any that is free.
+NODE = {
+    "num_cpus": 1,
+    "num_gpus": 0,
+    "object_store_memory": STORE_BYTES,
+    "dashboard_agent_listen_port": 0,
+}
 
 
 def main() -> None:

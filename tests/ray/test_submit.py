@@ -105,10 +105,8 @@ def test_a_submitted_job_is_run_by_workers_on_both_nodes_and_only_once(
 def test_the_exit_code_of_the_driver_is_that_of_a_waiting_submission(
     job_server: str, tmp_path: Path
 ) -> None:
-    job = write_job(tmp_path, rows=prompts(2), settings=["work: 'null'"])
-    assert spotbatch("plan", job, "--write").returncode == 0
-    (tmp_path / "out" / "input" / "part-00000000.parquet").write_bytes(b"damaged")
+    rows = [{"id": name, "prompt": None} for name in "ab"]
+    job = write_job(tmp_path, rows=rows, settings=["work: 'null'"])
     done = spotbatch("submit", job, "--address", job_server, "--wait")
     assert done.returncode == 1, done.stderr
-    attempt = spotbatch("submit", job, "--address", job_server, "--dry-run")
-    assert "-a2 --no-wait" in attempt.stdout
+    assert "2 of 2 samples are errors" in done.stderr

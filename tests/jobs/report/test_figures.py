@@ -8,9 +8,12 @@ import pytest
 from jobs.reading import OpenJob, read_committed
 from jobs.report.figures import BlockFigures, block_figures, report_figures
 from jobs.report.sections import NUM_SLICES, throughput
+from manifests.documents import encode
 from manifests.journal import write_failure
+from manifests.keys import numerics_key
 from manifests.records import Failure
 from tests.jobs.support import commit, finished_job, planned_job, prompts
+from workers.environment import NumericsClass
 
 
 @pytest.fixture
@@ -83,3 +86,18 @@ def test_a_job_without_output_has_a_report(tmp_path: Path) -> None:
     assert (figures.began, figures.bars, figures.stats.samples) == (None, (), 0)
     commit(planned, shards=[1])
     assert len(report_figures(job).bars) == 1
+
+
+def test_the_numerics_class_is_what_the_first_worker_stored(job: OpenJob) -> None:
+    assert report_figures(job).numerics == {}
+    stored = NumericsClass(
+        device="cpu: x",
+        instruction_set="AVX2",
+        numerics="invariant",
+        dtype="float32",
+        torch="2",
+        blas="mkl",
+        threads=1,
+    )
+    job.store.put_if_absent(numerics_key(), encode(stored))
+    assert report_figures(job).numerics["device"] == "cpu: x"
