@@ -78,7 +78,7 @@ class AutoBudget:
         self.is_probe = False
         load = tuple((r.name, r.masked.bit_length()) for r in roots)
         if self.answer.holds(load, num_sequences):
-            return self._probe(roots, base) if self.answer.is_shut else list(self.answer.asks)
+            return self._probe(roots, base) if self.answer.asks is None else list(self.answer.asks)
         self.leans = {r.name: self.leans.get(r.name, 1.0) for r in roots}
         asks = self._gate(roots, base=base, num_sequences=num_sequences)
         self.answer = Answer(load, num_sequences, None if asks is None else tuple(asks))

@@ -42,6 +42,7 @@ def command() -> None:
 @click.pass_context
 def inspect_command(
     ctx: click.Context,
+    /,
     directory: Path,
     *,
     text: str | None,

@@ -119,7 +119,7 @@ def _last_block(
             )
         prefix = tuple(range(num))
         hidden = target.hidden([Unit(state=s, start=start, pages=prefix) for s in states], pages)
-    return target.logits(hidden.flatten(0, 1)).unflatten(0, (len(states), length))
+    return target.logits(hidden.flatten(0, 1)).view(len(states), length, -1)
 
 
 def _cached(target: PagedTarget | NativeCanvasTarget, state: State, whole: Tensor) -> Check:

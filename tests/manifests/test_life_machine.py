@@ -192,6 +192,4 @@ class Life(RuleBasedStateMachine):
 
 
 def test_random_lives_agree_with_a_dictionary() -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        Life, settings=settings(max_examples=20, stateful_step_count=30)
-    )
+    run_state_machine_as_test(Life, settings=settings(max_examples=20, stateful_step_count=30))
