@@ -20,12 +20,8 @@ from manifests.job import JobSpec
 from manifests.open_revision import numbered_revision
 from manifests.plan import Plan, plan_hash, read_plan
 from manifests.store import open_store
-<<<<<<< HEAD
 from workers.attempt import Attempt, AttemptRunner, ShardOrder, ShardOutcome
-=======
-from workers.attempt import Attempt, AttemptRunner, ShardOutcome
 from workers.attempt_log import log_folder, publish_orphans
->>>>>>> a11c6c1 (Processes killed at every step of a job's life, random lives against a dictionary, and logs of failed attempts)
 from workers.environment import (
     EnvironmentReport,
     claim_numerics,
