@@ -2,7 +2,8 @@
 
 States: **planned** (nothing is committed, no driver has spoken), **running** (a driver spoke within
 `STALE_S` seconds), **stopped** (no driver speaks, shards are missing; `spotbatch run` goes on),
-**complete** (sealed).
+**complete** (sealed, and no revision is open). While a revision is open, the counts are still those
+of the seal before it, and what is missing is the revision's.
 """
 
 from dataclasses import asdict, dataclass
@@ -11,9 +12,10 @@ from typing import Any, Literal
 
 from jobs.durations import duration
 from jobs.progress import describe
-from jobs.reading import OpenJob, read_committed
+from jobs.reading import Committed, OpenJob, read_committed
 from jobs.shard_ranges import format_ranges
 from manifests.journal import latest_presence, read_failures
+from manifests.open_revision import OpenRevision, open_revision
 from manifests.records import Presence
 
 STALE_S = 60.0
@@ -30,7 +32,9 @@ class JobStatus:
     shards: int
     shards_total: int
     missing: str
-    """Shards without a commit record, as in `1-2,5`."""
+    """Shards without a commit record in what is open, as in `1-2,5`."""
+    revision: str | None
+    """The retry that is open, as in `1 (errors)`."""
     rows: int
     rows_total: int
     samples: int
@@ -73,6 +77,8 @@ class JobStatus:
             ("samples", f"{self.samples} ({self.ok} ok, {self.errors} errors)"),
             ("failed attempts", str(self.failures)),
         ]
+        if self.revision is not None:
+            lines.append(("open revision", self.revision))
         if self.missing:
             lines.append(("missing shards", self.missing))
         if self.updated is not None:
@@ -95,18 +101,19 @@ class JobStatus:
 
 def read_status(job: OpenJob, *, now: datetime) -> JobStatus:
     """Where `job` stands; `DamagedError` names a record that cannot be used."""
+    opened = open_revision(job.store, job.plan)
     committed = read_committed(job)
     records = committed.records.values()
     presence = latest_presence(job.store)
-    state = _state(presence, complete=committed.complete, begun=bool(committed.records), now=now)
-    planned = {shard.shard for shard in job.plan.shards}
+    state = _state(presence, complete=opened is None, begun=bool(committed.records), now=now)
     return JobStatus(
         job=job.plan.job_id,
         uri=job.store.uri,
         state=state,
         shards=len(records),
         shards_total=len(job.plan.shards),
-        missing=format_ranges(planned - committed.records.keys()),
+        missing=format_ranges(_missing(opened, committed)),
+        revision=_retry(opened),
         rows=sum(record.rows for record in records),
         rows_total=job.plan.rows,
         samples=sum(record.samples for record in records),
@@ -116,6 +123,20 @@ def read_status(job: OpenJob, *, now: datetime) -> JobStatus:
         running=presence if state == "running" else None,
         updated=presence.updated if presence else None,
     )
+
+
+def _missing(opened: OpenRevision | None, committed: Committed) -> set[int]:
+    """What a run would do."""
+    if opened is None:
+        return set()
+    shards = {shard.shard for shard in opened.shards}
+    return shards - (opened.list_committed() if opened.number else committed.records.keys())
+
+
+def _retry(opened: OpenRevision | None) -> str | None:
+    if opened is None or opened.decision is None:
+        return None
+    return f"{opened.number} ({opened.decision.reason})"
 
 
 def _state(presence: Presence | None, *, complete: bool, begun: bool, now: datetime) -> State:

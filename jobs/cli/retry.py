@@ -28,6 +28,11 @@ from jobs.cli.options import job_uri_argument
     multiple=True,
     help="Change a setting for these rows, as in --set decode.max_tokens=512. May be repeated.",
 )
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="End a driver that runs this job already, instead of leaving with code 2.",
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -38,6 +43,7 @@ def command(
     errors: bool,
     finish_reason: Literal["stop", "length"] | None,
     overrides: tuple[str, ...],
+    take_over: bool,
 ) -> None:
     """Decode some rows of a job again and print what came of it.
 
