@@ -18,6 +18,7 @@ from tests.manifests.builders import StoredJob, make_job
 from tests.ray import driver_process
 from tests.s3_server import CANARY_KEY_ID, CANARY_SECRET
 from workers.actor import Worker, WorkerConfig
+from workers.attempt import ShardOrder
 
 pytestmark = [pytest.mark.s3, pytest.mark.ray, pytest.mark.timeout(300)]
 
@@ -46,7 +47,7 @@ def store(s3_bucket: str, job: StoredJob) -> Store:
         )
     )
     assert worker.start().refusal is None
-    assert worker.run_shard(0).status == "committed"
+    assert worker.run_shard(ShardOrder(shard=0)).status == "committed"
     worker.stop()
     return store
 
