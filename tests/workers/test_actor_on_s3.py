@@ -52,9 +52,8 @@ def test_a_worker_with_access_reads_staged_rows_and_commits(
     worker = Worker(config)
     assert worker.start().refusal is None
     try:
-        assert [worker.run_shard(ShardOrder(shard=shard)).status for shard in (0, 1)] == [
-            "committed"
-        ] * 2
+        outcomes = [worker.run_shard(ShardOrder(shard=shard)) for shard in (0, 1)]
+        assert [outcome.status for outcome in outcomes] == ["committed"] * 2
     finally:
         worker.stop()
     assert len(store.list("commits/")) == len(store.list("data/")) == 2
