@@ -13,6 +13,7 @@ from spot.limits import Limits
 from spot.rounds import Sample
 from spot.targets.base import CacheContext, CanvasTarget, CanvasUnit
 from spot.targets.canvas import NativeCanvasTarget
+from spot.targets.loading import DtypeName
 from spot.trajectory import Decoded
 from spot.transition import Rule
 from tests.checkpoints import FamilyName, write_released
@@ -120,13 +121,14 @@ def test_a_mixed_batch_decodes_each_sample_as_if_it_were_alone_and_undrafted(
         assert engine.counters()["accepted"] == sum(r.accepted for r in results.values())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("family", ["llada", "dream"])
 def test_a_real_layouts_batch_is_bit_equal_to_single_samples(
-    tmp_path: Path, family: FamilyName
+    tmp_path: Path, family: FamilyName, dtype: DtypeName
 ) -> None:
     torch.set_num_threads(1)
     directory = write_released(family, tmp_path / family)
-    target = NativeCanvasTarget.load(directory, block_length=8)
+    target = NativeCanvasTarget.load(directory, block_length=8, dtype=dtype)
     rule = Rule(temperature=1.0)
     drafter = StaleRuleDrafter(rule=rule, mask_id=target.spec.mask_id)
     requests = _requests(8, num_ids=256)[::2]

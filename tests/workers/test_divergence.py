@@ -87,7 +87,7 @@ def test_a_sample_with_its_own_temperature_is_decoded_again_at_it(tmp_path: Path
 def test_company_that_changes_tokens_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers.runtime, "PagedTarget", Sociable)
+    monkeypatch.setattr(workers.runtime, "load_target", Sociable.load)
     engine = _engine(tmp_path)
     _finish(engine, _requests(5))
     assert engine.counters()["diverged"] > 0
