@@ -2,7 +2,8 @@
 
 States: **planned** (nothing is committed, no driver has spoken), **running** (a driver spoke within
 `STALE_S` seconds), **stopped** (no driver speaks, shards are missing; `spotbatch run` goes on),
-**complete** (sealed).
+**complete** (sealed). A retry that is not complete makes a sealed job running or stopped again: its
+rows count as before, and missing are the shards that the retry has still to commit.
 """
 
 from dataclasses import asdict, dataclass
@@ -14,6 +15,7 @@ from jobs.progress import describe
 from jobs.reading import OpenJob, read_committed
 from jobs.shard_ranges import format_ranges
 from manifests.journal import latest_presence, read_failures
+from manifests.open_revision import OpenRevision, open_revision
 from manifests.records import Presence
 
 STALE_S = 60.0
@@ -27,10 +29,12 @@ class JobStatus:
     job: str
     uri: str
     state: State
+    revision: int
+    """What is worked on, or what counts: 0 is the first run, later ones are retries."""
     shards: int
     shards_total: int
     missing: str
-    """Shards without a commit record, as in `1-2,5`."""
+    """Shards that the revision has still to commit, as in `1-2,5`."""
     rows: int
     rows_total: int
     samples: int
@@ -73,6 +77,8 @@ class JobStatus:
             ("samples", f"{self.samples} ({self.ok} ok, {self.errors} errors)"),
             ("failed attempts", str(self.failures)),
         ]
+        if self.revision:
+            lines.insert(2, ("revision", f"{self.revision} (a retry)"))
         if self.missing:
             lines.append(("missing shards", self.missing))
         if self.updated is not None:
@@ -98,15 +104,16 @@ def read_status(job: OpenJob, *, now: datetime) -> JobStatus:
     committed = read_committed(job)
     records = committed.records.values()
     presence = latest_presence(job.store)
-    state = _state(presence, complete=committed.complete, begun=bool(committed.records), now=now)
-    planned = {shard.shard for shard in job.plan.shards}
+    opened = open_revision(job.store, job.plan)
+    state = _state(presence, complete=opened is None, begun=bool(committed.records), now=now)
     return JobStatus(
         job=job.plan.job_id,
         uri=job.store.uri,
         state=state,
         shards=len(records),
         shards_total=len(job.plan.shards),
-        missing=format_ranges(planned - committed.records.keys()),
+        revision=opened.number if opened else committed.seal.revision if committed.seal else 0,
+        missing=format_ranges(_missing(opened) if opened else ()),
         rows=sum(record.rows for record in records),
         rows_total=job.plan.rows,
         samples=sum(record.samples for record in records),
@@ -116,6 +123,10 @@ def read_status(job: OpenJob, *, now: datetime) -> JobStatus:
         running=presence if state == "running" else None,
         updated=presence.updated if presence else None,
     )
+
+
+def _missing(opened: OpenRevision) -> set[int]:
+    return {shard.shard for shard in opened.shards} - opened.list_committed()
 
 
 def _state(presence: Presence | None, *, complete: bool, begun: bool, now: datetime) -> State:

@@ -8,6 +8,7 @@ import pytest
 from jobs.errors import NoJobError
 from jobs.planning import PlannedJob
 from jobs.reading import OpenJob, open_job, read_committed
+from jobs.revising import RetryRequest, retry_job
 from jobs.status import STALE_S, read_status
 from manifests.errors import DamagedError
 from manifests.journal import write_failure, write_presence
@@ -102,6 +103,16 @@ def test_all_shards_without_a_seal_are_not_complete_yet(tmp_path: Path) -> None:
     assert read_status(opened(planned), now=NOW).state == "stopped"
     seal_job(planned.store, planned.plan)
     assert read_status(opened(planned), now=NOW).state == "complete"
+
+
+def test_a_retry_that_is_not_complete_opens_a_sealed_job_again(tmp_path: Path) -> None:
+    job = finished_job(tmp_path, rows=prompts(5))
+    assert (read_status(job, now=NOW).revision, read_status(job, now=NOW).missing) == (0, "")
+    retry_job(job, RetryRequest(shards=(0, 2)))
+    status = read_status(job, now=NOW)
+    assert (status.state, status.revision, status.missing) == ("stopped", 1, "0,2")
+    assert (status.rows, status.shards) == (5, 3)
+    assert ("revision", "1 (a retry)") in status.lines()
 
 
 def test_failed_attempts_are_counted(tmp_path: Path) -> None:
