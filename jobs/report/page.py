@@ -76,7 +76,10 @@ def _charts(figures: ReportFigures) -> Iterable[str]:
     if figures.bars:
         rate = charts.line(throughput(figures), x_name="seconds", y_name="tokens/s")
         yield _section("Throughput", rate)
-        yield _section("Workers", worker_lanes(figures))
+        note = (
+            '<p class="note">One bar a committed shard; a red mark is an attempt that failed.</p>'
+        )
+        yield _section("Workers", worker_lanes(figures) + note)
     if samples.nfe:
         yield _section("Forwards per sample", charts.histogram(samples.nfe, name="forwards"))
         yield _section("Seconds per sample", charts.histogram(samples.wall_s, name="seconds"))
