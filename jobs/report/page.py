@@ -92,7 +92,15 @@ def _charts(figures: ReportFigures) -> Iterable[str]:
 def _failures(figures: ReportFigures) -> str:
     head = ("time", "shard", "attempt", "worker", "kind", "error", "message")
     rows = [
-        (f.time, f.shard, f.attempt, f.worker, f.kind, f.error_class, f.message)
+        (
+            f.time[:19].replace("T", " "),
+            f.shard,
+            f.attempt,
+            f.worker,
+            f.kind,
+            f.error_class,
+            f.message,
+        )
         for f in sorted(figures.failures, key=lambda failure: failure.time)
     ]
     return _table(head, rows, otherwise="No attempt failed.")
