@@ -2,8 +2,8 @@
 
 States: **planned** (nothing is committed, no driver has spoken), **running** (a driver spoke within
 `STALE_S` seconds), **stopped** (no driver speaks, shards are missing; `spotbatch run` goes on),
-**complete** (sealed, and no revision is open). While a revision is open, the counts are still those
-of the seal before it, and what is missing is the revision's.
+**complete** (sealed). A retry that is not complete makes a sealed job running or stopped again: its
+rows count as before, and missing are the shards that the retry has still to commit.
 """
 
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from jobs.durations import duration
 from jobs.progress import describe
-from jobs.reading import Committed, OpenJob, read_committed
+from jobs.reading import OpenJob, read_committed
 from jobs.shard_ranges import format_ranges
 from manifests.journal import latest_presence, read_failures
 from manifests.open_revision import OpenRevision, open_revision
@@ -29,12 +29,12 @@ class JobStatus:
     job: str
     uri: str
     state: State
+    revision: int
+    """What is worked on, or what counts: 0 is the first run, later ones are retries."""
     shards: int
     shards_total: int
     missing: str
-    """Shards without a commit record in what is open, as in `1-2,5`."""
-    revision: str | None
-    """The retry that is open, as in `1 (errors)`."""
+    """Shards that the revision has still to commit, as in `1-2,5`."""
     rows: int
     rows_total: int
     samples: int
@@ -77,8 +77,8 @@ class JobStatus:
             ("samples", f"{self.samples} ({self.ok} ok, {self.errors} errors)"),
             ("failed attempts", str(self.failures)),
         ]
-        if self.revision is not None:
-            lines.append(("open revision", self.revision))
+        if self.revision:
+            lines.insert(2, ("revision", f"{self.revision} (a retry)"))
         if self.missing:
             lines.append(("missing shards", self.missing))
         if self.updated is not None:
@@ -101,10 +101,10 @@ class JobStatus:
 
 def read_status(job: OpenJob, *, now: datetime) -> JobStatus:
     """Where `job` stands; `DamagedError` names a record that cannot be used."""
-    opened = open_revision(job.store, job.plan)
     committed = read_committed(job)
     records = committed.records.values()
     presence = latest_presence(job.store)
+    opened = open_revision(job.store, job.plan)
     state = _state(presence, complete=opened is None, begun=bool(committed.records), now=now)
     return JobStatus(
         job=job.plan.job_id,
@@ -112,8 +112,8 @@ def read_status(job: OpenJob, *, now: datetime) -> JobStatus:
         state=state,
         shards=len(records),
         shards_total=len(job.plan.shards),
-        missing=format_ranges(_missing(opened, committed)),
-        revision=_retry(opened),
+        revision=opened.number if opened else committed.seal.revision if committed.seal else 0,
+        missing=format_ranges(_missing(opened) if opened else ()),
         rows=sum(record.rows for record in records),
         rows_total=job.plan.rows,
         samples=sum(record.samples for record in records),
@@ -125,18 +125,8 @@ def read_status(job: OpenJob, *, now: datetime) -> JobStatus:
     )
 
 
-def _missing(opened: OpenRevision | None, committed: Committed) -> set[int]:
-    """What a run would do."""
-    if opened is None:
-        return set()
-    shards = {shard.shard for shard in opened.shards}
-    return shards - (opened.list_committed() if opened.number else committed.records.keys())
-
-
-def _retry(opened: OpenRevision | None) -> str | None:
-    if opened is None or opened.decision is None:
-        return None
-    return f"{opened.number} ({opened.decision.reason})"
+def _missing(opened: OpenRevision) -> set[int]:
+    return {shard.shard for shard in opened.shards} - opened.list_committed()
 
 
 def _state(presence: Presence | None, *, complete: bool, begun: bool, now: datetime) -> State:

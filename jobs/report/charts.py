@@ -9,6 +9,7 @@ from html import escape
 from math import ceil, floor, log10
 
 import numpy as np
+from numpy.typing import NDArray
 
 WIDTH = 720
 HEIGHT = 200
@@ -17,6 +18,7 @@ NUM_BINS = 40
 LANE = 22
 _PLOT_WIDTH = WIDTH - LEFT - RIGHT
 _PLOT_HEIGHT = HEIGHT - TOP - BOTTOM
+Floats = NDArray[np.float64]
 Mark = tuple[float, float, str, str]
 """Start, end, title and class of one mark on a lane."""
 
@@ -24,11 +26,8 @@ Mark = tuple[float, float, str, str]
 def histogram(values: Sequence[float], *, name: str) -> str:
     """How often values fall into equal bins, from the smallest to the largest."""
     data = np.asarray(values, float)
-    whole = bool(len(data)) and bool((data == np.round(data)).all())
-    low, high = (float(data.min()), float(data.max())) if len(data) else (0.0, 1.0)
-    high = high + 1 if whole else (high if high > low else low + 1.0)
-    num_bins = min(NUM_BINS, int(high - low)) if whole else NUM_BINS
-    counts, edges = np.histogram(data, bins=max(1, num_bins), range=(low, high))
+    counts, edges = np.histogram(data, bins=_edges(data))
+    low, high = float(edges[0]), float(edges[-1])
     bars = [
         (edge, next_edge, int(count))
         for edge, next_edge, count in zip(edges[:-1], edges[1:], counts, strict=True)
@@ -37,6 +36,17 @@ def histogram(values: Sequence[float], *, name: str) -> str:
     marks = "".join(_bar(bar, low=low, high=high, top=top) for bar in bars if bar[2])
     axes = _axes(low=low, high=high, top=top, x_name=name, y_name="samples")
     return _svg(marks + axes, height=HEIGHT, label=f"distribution of {name}")
+
+
+def _edges(data: Floats) -> Floats:
+    """Edges of equal bins; bins of whole numbers hold equally many of them."""
+    if not len(data):
+        return np.array([0.0, 1.0])
+    low, high = float(data.min()), float(data.max())
+    if (data == np.round(data)).all():
+        step = ceil((high - low + 1) / NUM_BINS)
+        return low + step * np.arange(ceil((high - low + 1) / step) + 1, dtype=float)
+    return np.linspace(low, high if high > low else low + 1.0, NUM_BINS + 1)
 
 
 def _bar(bar: tuple[float, float, int], *, low: float, high: float, top: float) -> str:
@@ -74,7 +84,7 @@ def lanes(rows: Mapping[str, Iterable[Mark]], *, end: float, x_name: str) -> str
         )
         for start, stop, title, kind in marks:
             x, x_end = (_x(value, low=0.0, high=end) for value in (start, stop))
-            wide = max(1.5, x_end - x - 0.5)
+            wide = max(4.0 if kind == "failed" else 1.5, x_end - x - 0.5)
             parts.append(_rect(x, y + 3, wide, LANE - 6, title=title, kind=kind))
     parts += _x_ticks(low=0.0, high=end, y=height - BOTTOM, name=x_name)
     return _svg("".join(parts), height=height, label="workers over time")

@@ -76,7 +76,10 @@ def _charts(figures: ReportFigures) -> Iterable[str]:
     if figures.bars:
         rate = charts.line(throughput(figures), x_name="seconds", y_name="tokens/s")
         yield _section("Throughput", rate)
-        yield _section("Workers", worker_lanes(figures))
+        note = (
+            '<p class="note">One bar a committed shard; a red mark is an attempt that failed.</p>'
+        )
+        yield _section("Workers", worker_lanes(figures) + note)
     if samples.nfe:
         yield _section("Forwards per sample", charts.histogram(samples.nfe, name="forwards"))
         yield _section("Seconds per sample", charts.histogram(samples.wall_s, name="seconds"))
@@ -89,7 +92,15 @@ def _charts(figures: ReportFigures) -> Iterable[str]:
 def _failures(figures: ReportFigures) -> str:
     head = ("time", "shard", "attempt", "worker", "kind", "error", "message")
     rows = [
-        (f.time, f.shard, f.attempt, f.worker, f.kind, f.error_class, f.message)
+        (
+            f.time[:19].replace("T", " "),
+            f.shard,
+            f.attempt,
+            f.worker,
+            f.kind,
+            f.error_class,
+            f.message,
+        )
         for f in sorted(figures.failures, key=lambda failure: failure.time)
     ]
     return _table(head, rows, otherwise="No attempt failed.")

@@ -16,7 +16,11 @@ th, td { text-align: left; vertical-align: top; padding: .15rem 1rem .15rem 0;
   overflow-wrap: anywhere; }
 th { color: var(--dim); font-weight: 500; white-space: nowrap; }
 .list td, .list thead th { border-bottom: 1px solid var(--line); }
+.list td { white-space: nowrap; }
+.list { font-size: .85rem; }
+.list td:last-child { white-space: normal; min-width: 12rem; }
 .wide { overflow-x: auto; }
+.note { color: var(--dim); font-size: .85rem; }
 svg { width: 100%; height: auto; display: block; }
 svg text { fill: var(--dim); font-size: 11px; }
 .tick { text-anchor: middle; } .lane { text-anchor: end; }

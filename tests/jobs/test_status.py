@@ -14,7 +14,7 @@ from manifests.errors import DamagedError
 from manifests.journal import write_failure, write_presence
 from manifests.protocol import seal_job
 from manifests.records import Failure, Presence
-from tests.jobs.support import commit, finish, finished_job, planned_job, prompts
+from tests.jobs.support import commit, finished_job, planned_job, prompts
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -105,6 +105,16 @@ def test_all_shards_without_a_seal_are_not_complete_yet(tmp_path: Path) -> None:
     assert read_status(opened(planned), now=NOW).state == "complete"
 
 
+def test_a_retry_that_is_not_complete_opens_a_sealed_job_again(tmp_path: Path) -> None:
+    job = finished_job(tmp_path, rows=prompts(5))
+    assert (read_status(job, now=NOW).revision, read_status(job, now=NOW).missing) == (0, "")
+    retry_job(job, RetryRequest(shards=(0, 2)))
+    status = read_status(job, now=NOW)
+    assert (status.state, status.revision, status.missing) == ("stopped", 1, "0,2")
+    assert (status.rows, status.shards) == (5, 3)
+    assert ("revision", "1 (a retry)") in status.lines()
+
+
 def test_failed_attempts_are_counted(tmp_path: Path) -> None:
     planned = planned_job(tmp_path, rows=prompts(3))
     failure = Failure(
@@ -140,15 +150,3 @@ def test_records_that_the_seal_names_are_the_ones_that_count(tmp_path: Path) -> 
     assert [record.data_key for record in committed.records.values()] == [
         shard.data_key for shard in committed.seal.shards
     ]
-
-
-def test_an_open_retry_is_told_with_the_shards_that_it_misses(tmp_path: Path) -> None:
-    job = finished_job(tmp_path, rows=prompts(5))
-    retry_job(job, RetryRequest(shards=(0, 2)))
-    commit(job, shards=[2])
-    status = read_status(job, now=NOW)
-    assert (status.state, status.revision, status.missing) == ("stopped", "1 (shards 0,2)", "0")
-    assert (status.shards, status.rows) == (3, 5)
-    assert ("open revision", "1 (shards 0,2)") in status.lines()
-    finish(job)
-    assert read_status(job, now=NOW).revision is None
