@@ -56,7 +56,9 @@ def start(job: StoredJob, cluster_address: str, hooks: Hooks, tmp_path: Path) ->
     yield start
     for driver in drivers:
         driver.kill()
-        driver.communicate()
+        driver.wait()
+        assert driver.stdout is not None
+        driver.stdout.close()
 
 
 def said(tmp_path: Path, *, driver: int = 0) -> str:
