@@ -36,6 +36,7 @@ _FIELDS = [
     pa.field("finish_reason", pa.string()),  # "stop" | "length"
     pa.field("tokens", pa.int32(), nullable=False),  # length of token_ids
     pa.field("tokens_with_stop", pa.int32(), nullable=False),
+    pa.field("prompt_tokens", pa.int32(), nullable=False),  # chat template included
     pa.field("nfe", pa.int32(), nullable=False),  # denoise forwards: the headline
     pa.field("nfe_prefill", pa.int32(), nullable=False),
     pa.field("nfe_store", pa.int32(), nullable=False),

@@ -130,7 +130,8 @@ def _error_message(sample: OutputSample, row: StagedRow) -> str | None:
 
 # Named alike in the schema and in `OutputSample`.
 _SAMPLE_COLUMNS = (
-    *("sample", "text", "token_ids", "finish_reason", "tokens_with_stop", "nfe", "nfe_prefill"),
+    *("sample", "text", "token_ids", "finish_reason", "tokens_with_stop"),
+    *("prompt_tokens", "nfe", "nfe_prefill"),
     *("nfe_store", "transitions", "rounds", "drafted", "accepted", "positions", "wall_s"),
     *("queue_s", "shard", "row", "error_class"),
 )

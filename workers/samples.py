@@ -102,6 +102,7 @@ class OutputSample:
     token_ids: tuple[int, ...] | None = None
     finish_reason: FinishReason | None = None
     tokens_with_stop: int = 0
+    prompt_tokens: int = 0
     nfe: int = 0
     nfe_prefill: int = 0
     nfe_store: int = 0

@@ -284,6 +284,7 @@ def decoded_output(
         token_ids=token_ids,
         finish_reason=finish_reason,
         tokens_with_stop=result.tokens_with_stop,
+        prompt_tokens=len(request.prompt_ids),
         nfe=result.nfe,
         nfe_prefill=result.nfe_prefill,
         nfe_store=result.nfe_store,

@@ -21,7 +21,7 @@ from manifests.plan import Plan
 
 COLUMNS = (
     *("shard", "row", "id", "sample", "text", "finish_reason", "tokens_with_stop"),
-    *("error_class", "error_message", "carried"),
+    *("prompt_tokens", "error_class", "error_message", "carried"),
 )
 Row = Mapping[str, Any]
 Line = dict[str, Any]
@@ -76,10 +76,21 @@ def response_line(samples: Sequence[Row], plan: Plan) -> Line:
         "created": int(datetime.fromisoformat(plan.created).timestamp()),
         "model": _model(samples[0], plan),
         "choices": [_choice(sample) for sample in samples],
-        "usage": {"completion_tokens": sum(sample["tokens_with_stop"] for sample in samples)},
+        "usage": _usage(samples),
     }
     response = {"status_code": 200, "request_id": f"req_{name}", "body": body}
     return {"id": f"batch_req_{name}", "custom_id": row_id, "response": response, "error": None}
+
+
+def _usage(samples: Sequence[Row]) -> Line:
+    """Tokens of the one prompt, and of all its answers."""
+    prompt = samples[0]["prompt_tokens"]
+    completion = sum(sample["tokens_with_stop"] for sample in samples)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
 
 
 def _choice(sample: Row) -> Line:

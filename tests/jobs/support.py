@@ -168,6 +168,7 @@ def fake_output(
         token_ids=tokens,
         finish_reason="length" if len(tokens) == max_tokens else "stop",
         tokens_with_stop=len(tokens) + 1,
+        prompt_tokens=10,
         nfe=3,
         transitions=len(tokens),
         rounds=3,

@@ -16,6 +16,7 @@ token_ids: list<element: int32 not null>
 finish_reason: string
 tokens: int32!
 tokens_with_stop: int32!
+prompt_tokens: int32!
 nfe: int32!
 nfe_prefill: int32!
 nfe_store: int32!

@@ -11,6 +11,7 @@ from manifests.columns import Trace, output_schema, schema_fingerprint
 from manifests.hashing import row_ids_digest, sha256_file
 from tests.manifests.builders import StoredJob
 from tests.workers.builders import ATTEMPT, empty_assembly, full_assembly
+from tests.workers.fakes import PROMPT_IDS
 from workers.errors import OutputError
 from workers.output import check_shard, write_shard
 
@@ -42,6 +43,7 @@ def test_values_come_from_sample_row_and_attempt(tmp_path: Path, job: StoredJob)
     assert row["carried"] == '{"family":"a"}'
     assert (row["shard"], row["row"], row["sample"]) == (0, 1, 1)
     assert (row["attempt"], row["seed"]) == (ATTEMPT, sample.key)
+    assert row["prompt_tokens"] == len(PROMPT_IDS)
     assert (row["tokens"], row["tokens_with_stop"], row["token_ids"]) == (
         2,
         3,

@@ -104,6 +104,7 @@ def test_costs_and_traces_go_with_the_sample(job: StoredJob) -> None:
     result = result_of(runtime.engine.requests[0], traced=True)
     assert (sample.nfe, sample.transitions, sample.positions) == (3, 4, 96)
     assert (sample.tokens_with_stop, sample.wall_s, sample.queue_s) == (3, 0.5, 0.25)
+    assert sample.prompt_tokens == len(PROMPT_IDS)
     assert sample.trace == result.trace
     assert sample.token_trace is not None
     assert sample.token_trace.steps == (1, 0)

@@ -33,6 +33,7 @@ def kept(folder: Path, expression: str, rows: list[Any] | None = None) -> str:
         ("lang != 'en'", "bd"),
         ("score > 0.5", "b"),
         ("0.5 <= score < 2", "a"),
+        ("1 < n < 4", "bc"),
         ("n >= 2 and n <= 3", "bc"),
         ("n == 1 or lang == 'fr'", "ad"),
         ("not n == 1", "bcd"),

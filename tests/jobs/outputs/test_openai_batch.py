@@ -41,7 +41,12 @@ def test_a_row_is_a_response_with_its_samples_as_choices(tmp_path: Path) -> None
         (0, "echo: say 0", "stop"),
         (1, "echo: say 0", "stop"),
     ]
-    assert body["usage"] == {"completion_tokens": 2 * (len("say 0") + 1)}
+    completion = 2 * (len("say 0") + 1)
+    assert body["usage"] == {
+        "prompt_tokens": 10,
+        "completion_tokens": completion,
+        "total_tokens": 10 + completion,
+    }
 
 
 def test_an_error_row_is_a_line_of_the_error_file_only(tmp_path: Path) -> None:
