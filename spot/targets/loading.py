@@ -14,6 +14,7 @@ from spot.targets.families import family_of
 from spot.targets.family import DtypeName, TargetError
 from spot.targets.files import CONFIG
 from spot.targets.native import load_model
+from spot.targets.parallel.ranks import Ranks
 from spot.targets.tokenizer import banned_ids, load_tokenizer
 
 
@@ -34,6 +35,7 @@ class Loaded:
     model: Any
     tokenizer: Any
     banned: Tensor  # bool [V]
+    num_key_heads: int  # of this process's part
 
 
 def load(
@@ -43,6 +45,7 @@ def load(
     numerics: str = "invariant",
     dtype: DtypeName = "float32",
     device: str = "cpu",
+    ranks: Ranks | None = None,
 ) -> Loaded:
     """Load a model directory.
 
@@ -52,6 +55,7 @@ def load(
         numerics: ``invariant`` or ``fast``.
         dtype: what weights are kept and products computed in.
         device: a torch device.
+        ranks: the processes that share the target, if there are several.
 
     Raises:
         TargetError: something in the directory is missing or contradictory.
@@ -68,6 +72,13 @@ def load(
         device=torch.device(device),
         attention=NAME if spec.exact_prefix else CANVAS,
         numerics=numerics,
+        ranks=ranks,
     )
     banned = banned_ids(tokenizer, spec, directory=directory).to(device)
-    return Loaded(spec=spec, model=model, tokenizer=tokenizer, banned=banned)
+    return Loaded(
+        spec=spec,
+        model=model,
+        tokenizer=tokenizer,
+        banned=banned,
+        num_key_heads=model.config.num_key_value_heads // (1 if ranks is None else ranks.size),
+    )

@@ -16,7 +16,9 @@ from spot.targets.checkpoint import read_config
 from spot.targets.experts import order_experts
 from spot.targets.family import Family, TargetError
 from spot.targets.files import CONFIG, weight_files
-from spot.targets.weights import Filling, stored_tensors
+from spot.targets.parallel.ranks import Ranks
+from spot.targets.parallel.sharding import check_divisible, connect, shard
+from spot.targets.weights import Filling, Share, stored_tensors
 
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 
@@ -75,19 +77,28 @@ def load_model(
     device: torch.device,
     attention: str,
     numerics: str,
+    ranks: Ranks | None = None,
 ) -> Any:
     """The native model with the directory's weights; names must match one to one.
+
+    With ``ranks`` it is this rank's part of the model, and takes part in all exchanges.
 
     Raises:
         TargetError: weights are missing, left over, of another shape, or not safetensors.
     """
     settings = native_settings(family, directory)
     model = empty_model(family, settings, dtype=dtype, attention=attention)
+    shares: dict[str, Share] = {}
+    if ranks is not None:
+        check_divisible(settings, ranks.size)
+        shares = shard(model, ranks)
     if numerics == "invariant":
         order_experts(model)
         make_invariant(model)
+    if ranks is not None:
+        connect(model, ranks)
     model = model.to_empty(device=device).eval().requires_grad_(False)
-    filling = Filling(model, shares={})
+    filling = Filling(model, shares=shares)
     for source, stored in stored_tensors(weight_files(directory)):
         filling.put(source, stored, family.key_map(source, settings))
     if settings["tie_word_embeddings"]:

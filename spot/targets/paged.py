@@ -27,7 +27,7 @@ class PagedTarget:
     def __init__(self, loaded: Loaded) -> None:
         self.spec, self.tokenizer, self.banned = loaded.spec, loaded.tokenizer, loaded.banned
         self.model: Any = loaded.model
-        self._device = self.banned.device
+        self._device, self._num_key_heads = self.banned.device, loaded.num_key_heads
 
     @classmethod
     def load(cls, path: str | Path, **options: Unpack[Options]) -> Self:
@@ -43,7 +43,7 @@ class PagedTarget:
     def new_pages(self, num_pages: int) -> KVPages:
         """An empty pool of pages of one block each."""
         config = self.model.config
-        shape = (num_pages, config.num_key_value_heads, self.spec.block_length, config.head_dim)
+        shape = (num_pages, self._num_key_heads, self.spec.block_length, config.head_dim)
         like = self.model.model.embed_tokens.weight
         return KVPages(num_layers=config.num_hidden_layers, shape=shape, like=like)
 

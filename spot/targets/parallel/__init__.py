@@ -1,0 +1,1 @@
+"""Tensor parallelism: one target on several devices of one machine, one process for each."""
