@@ -15,7 +15,7 @@ from workers.draft_plan import Costs
 UNITS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64)
 WIDE = 16  # units of the forwards that tell what pairs and rows cost
 PAGES = 8  # behind which they stand
-REPEATS = 3
+REPEATS = 5
 ENOUGH_S = 5.0  # larger forwards are not measured once so much time has gone
 LEAST = 1e-9
 UNKNOWN_HOST = (2e-4, 2e-4, 5e-5)  # seconds of a round, sequence and draft, until one is seen
@@ -53,11 +53,13 @@ def profile_forward(target: Target, *, clock: Clock = time.perf_counter) -> Forw
     row_s = (seconds(WIDE, masked=length) - plain) / (WIDE * (length - 1))
     pair_s = (seconds(WIDE, masked=1, behind=PAGES) - plain) / (WIDE * PAGES * length * length)
     row_s, pair_s = max(row_s, 0.0), max(pair_s, 0.0)
+    # whatever disturbed a forward, it takes no longer than a larger one
+    least = np.minimum.accumulate(base[::-1])[::-1]
     units = np.array(UNITS[: len(base)], np.float64)
     inherent = units * (row_s + pair_s * length * length)
     return ForwardCost(
         positions=units * length,
-        seconds=np.maximum(np.array(base) - inherent, LEAST),
+        seconds=np.maximum(least - inherent, LEAST),
         pair_s=pair_s,
         row_s=row_s,
     )

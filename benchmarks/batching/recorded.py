@@ -21,7 +21,7 @@ class _Pages:
 
     def __init__(self) -> None:
         self._numbers: dict[Name, int] = {}
-        self._held: dict[int, int] = {NO_PAGE: NO_PAGE}
+        self._held: dict[int, int] = {}
 
     def read(self, units: list[Unit]) -> list[Name]:
         """Note what the units write; returns what names each unit's state."""
@@ -32,7 +32,7 @@ class _Pages:
         return [(self._last(unit), unit.state.tobytes()) for unit in units]
 
     def _last(self, unit: Unit) -> int:
-        return self._held[unit.pages[-1] if unit.pages else NO_PAGE]
+        return self._held.get(unit.pages[-1] if unit.pages else NO_PAGE, NO_PAGE)
 
 
 class Recording:

@@ -5,13 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
+import workers.engine
 import workers.rounds
+from spot.attention import KVPages
 from spot.decoder import ReferenceDecoder, Sample
 from spot.drafters.checkpoint import OrderModelShape
 from spot.drafters.order_model import OrderModel
 from spot.drafters.spot import SpotDrafter
 from spot.limits import Limits
+from spot.targets.base import Unit
 from spot.targets.paged import PagedTarget
 from spot.trajectory import Decoded
 from spot.transition import Rule
@@ -323,3 +327,100 @@ def test_pages_that_an_aborted_sample_owed_are_written_by_another(
     engine.abort(first.shard)
     engine.check()
     _assert_equal(_finish(engine)[9, 0], _reference(target, second, GREEDY))
+
+
+def _prefilled(engine: Engine, target: PagedTarget, requests: list[SampleRequest]) -> int:
+    """Positions of prompts that were computed."""
+    blocks, run = [0], target.hidden
+
+    def counting(units: list[Unit], pages: KVPages) -> Tensor:
+        header = len(requests[0].prompt_ids) // L * L
+        blocks[0] += sum(u.write >= 0 and u.start < header for u in units)
+        return run(units, pages)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target, "hidden", counting)
+        _decode(engine, requests)
+    return blocks[0] * L
+
+
+def test_copies_of_a_prompt_and_prompts_with_one_header_are_prefilled_once(
+    target: PagedTarget,
+) -> None:
+    rng = np.random.default_rng(3)
+    header = tuple(int(i) for i in rng.integers(0, 256, 512))
+    tails = [tuple(int(i) for i in rng.integers(0, 256, 12)) for _ in range(3)]
+
+    def requests(num_rows: int, samples: int) -> list[SampleRequest]:
+        return [
+            SampleRequest(
+                shard=0,
+                row=row,
+                sample=sample,
+                prompt_ids=header + tails[row],
+                key=100 * row + sample,
+                max_tokens=2,
+            )
+            for row in range(num_rows)
+            for sample in range(samples)
+        ]
+
+    def engine() -> Engine:
+        return _engine(target, rule=SAMPLED, batch=24, num_pages=600, budget=FixedBudget(2))
+
+    one = _prefilled(engine(), target, requests(1, 1))
+    assert one == 512 + L
+    assert _prefilled(engine(), target, requests(1, 8)) == one
+    assert _prefilled(engine(), target, requests(3, 8)) <= 1.1 * one
+
+
+def test_a_long_prompt_that_enters_does_not_hold_the_others_up(
+    target: PagedTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short, long = _requests()[0], _requests()[4]
+
+    def rounds(requests: list[SampleRequest]) -> int:
+        engine = _engine(target)
+        engine.add(requests[0])
+        engine.step()
+        for request in requests[1:]:
+            engine.add(request)
+        num = 1
+        while not any(r.request.row == short.row for r in engine.step()):
+            num += 1
+        return num
+
+    alone = rounds([short])
+    monkeypatch.setattr(workers.rounds, "MAX_WRITES", 1)
+    assert rounds([short, long]) == alone
+
+
+def test_an_engine_says_where_its_time_went(target: PagedTarget) -> None:
+    ticks = iter(range(10**9))
+    engine = Engine(
+        target,
+        settings=EngineSettings(rule=GREEDY, batch=2, num_pages=80),
+        limits=_limits,
+        drafter=_drafter(GREEDY),
+        budget=FixedBudget(3),
+        clock=lambda: float(next(ticks)),
+    )
+    _decode(engine, _requests())
+    spent = engine.counters()
+    assert spent["target_us"] == 1_000_000 * spent["forwards"]  # a tick each
+    assert 0 < spent["drafter_us"] <= spent["target_us"]
+    assert spent["host_us"] > 0
+
+
+def test_stale_conditionals_are_kept_only_for_roots_that_may_draft(
+    target: PagedTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Shut(FixedBudget):
+        def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
+            return [Ask(3 if root.name[1] == 0 else 0) for root in roots]
+
+    kept: list[int] = []
+    real = workers.engine.stale_of
+    monkeypatch.setattr(workers.engine, "stale_of", lambda c, s: kept.append(len(s)) or real(c, s))
+    _decode(_engine(target, budget=Shut(0)), _requests())
+    assert max(kept) == 1

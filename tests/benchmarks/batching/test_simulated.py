@@ -1,0 +1,135 @@
+"""Simulated clocks: recorded forwards, modelled seconds, the same samples."""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pytest
+
+from benchmarks.batching.cells import Cell, cells
+from benchmarks.batching.clocks import read_clock
+from benchmarks.batching.recorded import Recording, RecordingTarget, ReplayedTarget
+from benchmarks.batching.runs import Bench, Run, drafter_for, fixed
+from benchmarks.batching.simulate import replayed_target, simulated_rows, simulated_run
+from benchmarks.batching.simulated import SimulatedClock, SimulatedDrafter, SimulatedTarget
+from benchmarks.batching.slots import stream_over_single_shard
+from benchmarks.workload import Workload, load
+from spot.drafters.base import DraftRequest, Drafts, Stale
+from spot.targets.base import Unit, evaluate
+from tests.spot.toy import LENGTH, ToyTarget, random_table
+
+TABLE = read_clock("h200-8b")
+STRICT = Cell(rule="strict", temperature=0.0, concurrency=2)
+
+
+class Script(NamedTuple):
+    """Proposes the same whatever is asked."""
+
+    drafts: Drafts
+
+    def propose(self, requests: list[DraftRequest]) -> list[Drafts]:
+        return [self.drafts] * len(requests)
+
+
+def _unit(*state: int) -> Unit:
+    return Unit(state=np.array(state), start=0, pages=())
+
+
+def test_a_forward_takes_what_the_table_says_of_positions_pairs_and_rows() -> None:
+    clock = SimulatedClock()
+    target = SimulatedTarget(ToyTarget(random_table), TABLE, clock)
+    evaluate(target, [_unit(0, 4, 4, 1)] * 3, target.new_pages(1), num_states=3)
+    pairs, rows = 3 * LENGTH * LENGTH, 6
+    expected = TABLE.seconds[0] + TABLE.pair_s * pairs + TABLE.row_s * rows
+    assert clock() == pytest.approx(expected)
+
+
+def test_a_call_of_the_drafter_takes_its_levels_and_drafts() -> None:
+    clock = SimulatedClock()
+    masses = np.array([0.9, 0.5, 0.1], np.float32)
+    drafts = Drafts(np.zeros((3, 4), np.int64), masses, np.array([1, 2, 3]))
+    stale = Stale(
+        log_probs=np.zeros((4, 32), np.float16),
+        doubts=np.zeros(4, np.float16),
+        tokens=np.zeros((4, 32), np.int64),
+        masked=np.ones(4, bool),
+    )
+    request = DraftRequest(root=np.full(4, 4), stale=stale, start=0, key=0, budget=3, deeper=0.3)
+    SimulatedDrafter(Script(drafts), TABLE, clock).propose([request, request])
+    costs = TABLE.drafter
+    assert clock() == pytest.approx(costs.call_s + 3 * costs.level_s + 6 * costs.draft_s)
+
+
+def test_recorded_states_give_their_logits_back_behind_their_own_prefix() -> None:
+    recording = Recording()
+    target = RecordingTarget(ToyTarget(random_table), recording)
+    store = Unit(state=np.array([1, 2, 3, 0]), start=0, pages=(), write=1)
+    behind = Unit(state=np.array([4, 0, 4, 4]), start=LENGTH, pages=(1,))
+    pages = target.new_pages(2)
+    real = evaluate(target, [_unit(4, 4, 0, 1), behind, store], pages, num_states=2)
+    replayed = ReplayedTarget(target, recording)
+    moved = Unit(state=store.state, start=0, pages=(), write=7)  # in another page
+    again = Unit(state=behind.state, start=LENGTH, pages=(7,))
+    found = evaluate(replayed, [again, moved], replayed.new_pages(8), num_states=1)
+    assert np.array_equal(found.logits, real.logits[2:])
+
+
+def test_cells_above_temperature_zero_are_those_at_the_ends() -> None:
+    hot = {cell.concurrency for cell in cells() if cell.temperature > 0.0}
+    assert hot == {1, 32}
+    assert len(cells()) == 16
+
+
+@pytest.fixture(scope="module")
+def bench(workload: Workload) -> Bench:
+    loaded = load(workload)
+    clock: Callable[[], float] = SimulatedClock()
+    return Bench(target=loaded.target, requests=loaded.requests, clock=clock)
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("rule", ["strict", "threshold"])
+def test_every_policy_on_a_simulated_clock_decodes_the_same_samples(
+    bench: Bench, workload: Workload, rule: Literal["strict", "threshold"]
+) -> None:
+    cell = Cell(rule=rule, temperature=1.0, concurrency=2)
+    rows = simulated_rows([cell], [TABLE], bench=bench, workload=workload, progress=lambda _: None)
+    assert [row.policy for row in rows] == ["draft_free", "d8", "d20", "gamma", "auto"]
+    assert all(row.identical for row in rows)
+    assert all(row.tokens_per_s > 0.0 for row in rows)
+    assert rows[0].drafter_share == 0.0 < rows[1].drafter_share
+
+
+@pytest.mark.models
+def test_a_replayed_run_is_the_real_one(bench: Bench, workload: Workload) -> None:
+    drafter = drafter_for("d8", STRICT.transition, workload, mask_id=bench.target.spec.mask_id)
+    runs: list[Run] = []
+    for target in (bench.target, replayed_target(bench, STRICT)):
+        again = Bench(target=target, requests=bench.requests, clock=bench.clock)
+        runs.append(again.run(STRICT, drafter=drafter, budget=fixed("d8")))
+    real, replayed = runs
+    assert replayed.traces == real.traces
+    assert replayed.counters == real.counters
+
+
+@pytest.mark.models
+def test_a_simulated_run_takes_the_same_time_whenever_it_is_made(
+    bench: Bench, workload: Workload
+) -> None:
+    target = replayed_target(bench, STRICT)
+    seconds = {
+        simulated_run(STRICT, "auto", TABLE, target, bench=bench, workload=workload).seconds
+        for _ in range(2)
+    }
+    assert len(seconds) == 1
+
+
+@pytest.mark.models
+def test_shards_are_streamed_to_their_last_row(bench: Bench) -> None:
+    clock = SimulatedClock()
+    small = Cell(rule="threshold", temperature=0.0, concurrency=2)
+    modelled = Bench(
+        target=SimulatedTarget(bench.target, TABLE, clock), requests=bench.requests, clock=clock
+    )
+    ratio = stream_over_single_shard(modelled, num_shards=3, rows=2, cell=small)
+    assert 0.5 < ratio <= 1.01

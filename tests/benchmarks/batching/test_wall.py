@@ -1,0 +1,67 @@
+"""Wall-clock rows: turns, medians, and policies that are too slow for a second turn."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from benchmarks.batching.cells import Cell
+from benchmarks.batching.runs import Run
+from benchmarks.batching.wall import WallClock
+from benchmarks.workload import Workload, load
+
+CELL = Cell(rule="strict", temperature=0.0, concurrency=1)
+COUNTERS = dict.fromkeys(
+    ("target_us", "drafter_us", "host_us", "positions", "page_hits", "page_misses"), 1
+)
+
+
+class Scripted:
+    """A bench whose runs take what each policy's script says."""
+
+    def __init__(self, seconds: dict[str, list[float]]) -> None:
+        self.seconds, self.taken = seconds, Counter[str]()
+        self.clock: Callable[[], float] = lambda: 0.0
+        self.target = load(Workload(num_prompts=2, max_tokens=32)).target
+
+    def run(self, _: Cell, *, drafter: str, budget: str, num_samples: int = 0) -> Run:
+        if num_samples:  # warming up
+            return Run(1, 1.0, COUNTERS, [])
+        seconds = self.seconds[drafter][self.taken[drafter]]
+        self.taken[drafter] += 1
+        return Run(100, seconds, COUNTERS, [])
+
+
+def _rows(monkeypatch: pytest.MonkeyPatch, seconds: dict[str, list[float]]) -> Any:
+    bench: Any = Scripted(seconds)
+    monkeypatch.setattr(WallClock, "_player", lambda _, policy, __: (policy, policy))
+    clock = WallClock(
+        bench,
+        Workload(num_prompts=2),
+        repeats=3,
+        progress=lambda _: None,
+        policies=("draft_free", "d8", "auto"),
+    )
+    return clock.rows(CELL), bench.taken
+
+
+@pytest.mark.models
+def test_a_ratio_is_the_median_against_the_draft_free_run_of_the_same_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = {"draft_free": [1.0, 2.0, 4.0], "d8": [1.0, 4.0, 4.0], "auto": [0.5, 2.0, 1.0]}
+    (free, d8, auto), _ = _rows(monkeypatch, seconds)
+    assert free.ratio_to_draft_free == 1.0
+    assert d8.ratio_to_draft_free == 1.0  # of 1, 0.5 and 1
+    assert auto.ratio_to_draft_free == 2.0  # of 2, 1 and 4
+    assert auto.tokens_per_s == 100.0
+
+
+@pytest.mark.models
+def test_a_fixed_policy_under_half_speed_has_no_second_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = {"draft_free": [1.0] * 3, "d8": [3.0], "auto": [3.0] * 3}
+    _, taken = _rows(monkeypatch, seconds)
+    assert taken == {"draft_free": 3, "d8": 1, "auto": 3}
