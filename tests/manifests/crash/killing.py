@@ -5,6 +5,7 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal
 from unittest.mock import patch
@@ -51,8 +52,11 @@ class MortalStore:
 
     def put_file_if_absent(self, key: str, path: Path) -> None:
         """A step, but for the input, which is there before the job is."""
-        put = lambda: self._inner.put_file_if_absent(key, path)  # noqa: E731
-        put() if key.startswith("input/") else self._step(key, put)
+        put = partial(self._inner.put_file_if_absent, key, path)
+        if key.startswith("input/"):
+            put()
+        else:
+            self._step(key, put)
 
     def delete(self, key: str) -> None:
         """A step."""
