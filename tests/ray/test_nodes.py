@@ -108,7 +108,7 @@ def test_a_node_that_drains_gets_no_more_work_and_may_then_be_killed(
 
 def drain(cluster: Any, node: Any) -> None:
     """Tell Ray that the node will be preempted in a few seconds, as a cloud's notice does."""
-    from ray._raylet import GcsClient
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]  # compiled
     from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 
     is_accepted, message = GcsClient(address=cluster.address).drain_node(
