@@ -26,7 +26,7 @@ _SECRET_NAME = re.compile(r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|ACCESS_KEY|A
 class Target(Group):
     """The diffusion language model that defines the output."""
 
-    path: str = semantic(..., "model directory (safetensors)")
+    path: str = semantic(..., "model directory (safetensors), local or s3://")
     block_length: Positive | None = semantic(
         None, "positions per block, where the checkpoint does not say (SDAR's Hub files do not)"
     )
@@ -36,7 +36,8 @@ class Drafter(Group):
     """What proposes states; it can change an output under a lossy verifier only."""
 
     path: str | None = operational(
-        None, "drafter directory; without it and without a method nothing is drafted"
+        None,
+        "drafter directory, local or s3://; without it and without a method nothing is drafted",
     )
     method: Method | None = drafting(
         None, "how states are proposed; without it, what the drafter directory is made for"
@@ -213,7 +214,7 @@ class Seed(Group):
 class Output(Group):
     """Where results go and what they carry."""
 
-    uri: str = operational(..., "the job's directory")
+    uri: str = operational(..., "the job's directory, or s3://bucket/prefix")
     trace: Literal["none", "tokens", "commits"] = semantic(
         "none", "per-token columns: commit step, log-probability, confidence"
     )

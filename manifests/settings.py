@@ -31,4 +31,10 @@ def drafting(default: Any, description: str) -> Any:
 class Group(BaseModel):
     """Base of every group: frozen, unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=False,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,  # somebody may have put credentials where they do not belong
+    )

@@ -146,3 +146,34 @@ def test_every_setting_says_whether_it_can_change_an_output_and_what_it_is() -> 
 def test_a_collect_job_may_name_a_drafter_and_drafts_nothing() -> None:
     groups = {"drafter": {"path": "/drafter"}, "decode": {"draft_budget": 8}}
     assert (job_spec(**groups).drafts, job_spec(work="collect", **groups).drafts) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "https://KEYID:topsecret@server",
+        "https://topsecret@server",
+        "https://server/?key=topsecret",
+        "https://server/#topsecret",
+        "ftp://topsecret",
+        "topsecret:9000",
+        "",
+    ],
+)
+def test_an_endpoint_is_plain_and_what_is_not_is_refused_without_repeating_it(
+    endpoint: str,
+) -> None:
+    with pytest.raises(ValidationError, match=r"storage\.endpoint must be") as caught:
+        job_spec(storage={"endpoint": endpoint})
+    assert "topsecret" not in str(caught.value)
+
+
+def test_plain_endpoints_are_accepted() -> None:
+    for endpoint in ("http://127.0.0.1:9000", "https://minio.example/base"):
+        assert job_spec(storage={"endpoint": endpoint}).storage.endpoint == endpoint
+
+
+def test_storage_has_no_place_for_a_secret() -> None:
+    with pytest.raises(ValidationError, match="Extra inputs are not permitted") as caught:
+        job_spec(storage={"secret_access_key": "topsecret"})
+    assert "topsecret" not in str(caught.value)

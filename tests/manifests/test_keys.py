@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from manifests import keys
 from manifests.errors import ManifestError
+from tests.manifests.hostile_keys import HOSTILE_KEYS
 
 ATTEMPT = "00ff00ff00ff00ff"
 
@@ -40,33 +41,7 @@ def test_keys_are_spelt_as_documented() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "",
-        "/etc/passwd",
-        "..",
-        "../plan.json",
-        "data/../../x",
-        "data/..",
-        "data//x",
-        "data/",
-        "./plan.json",
-        "data/.hidden",
-        "data\\x",
-        "data/a\x00b",
-        "data/a\nb",
-        "plan.json\n",
-        "data/%2e%2e/x",
-        "s3://bucket/x",
-        "C:/x",
-        "data/a b",
-        "data/\u2025/x",
-        "data/a..b",
-        "~/x",
-        "x" * 513,
-    ],
-)
+@pytest.mark.parametrize("key", HOSTILE_KEYS)
 def test_a_key_that_could_lead_elsewhere_is_refused(key: str) -> None:
     with pytest.raises(ManifestError, match="is not a key of this job"):
         keys.check_key(key)

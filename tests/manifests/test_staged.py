@@ -1,6 +1,8 @@
 """Staged input: rows come back as planned, or not at all."""
 
+import io
 import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,8 +10,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from manifests.errors import DamagedError, ManifestError, MissingError
+from manifests.errors import DamagedError, ManifestError, MissingError, StoreError
 from manifests.staged import STAGED_SCHEMA, RowsDigest, StagedRow, read_shard, staged_table
+from manifests.store import LocalStore
 from tests.manifests.builders import StoredJob, write_staged
 
 PART = "input/part-00000000.parquet"
@@ -48,6 +51,19 @@ def test_a_missing_part_is_missing(job: StoredJob) -> None:
     job.path(PART).unlink()
     with pytest.raises(MissingError, match=PART):
         read_shard(job.store, job.plan, 0)
+
+
+def test_storage_that_fails_is_not_taken_for_damage(job: StoredJob) -> None:
+    class Failing(LocalStore):
+        def open_reader(self, key: str) -> Any:
+            class Reader(io.BytesIO):
+                def read(self, size: int | None = -1) -> bytes:
+                    raise StoreError("no answer came")
+
+            return closing(Reader(b"x" * 100))
+
+    with pytest.raises(StoreError, match="no answer came"):
+        read_shard(Failing(Path(job.store.uri)), job.plan, 0)
 
 
 @pytest.mark.parametrize("keep_bytes", [0, 100])

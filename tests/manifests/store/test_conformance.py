@@ -12,6 +12,7 @@ import pytest
 
 from manifests.errors import ManifestError, MissingError, RefusedError
 from manifests.store import LocalStore, MemoryStore, Store, open_store
+from tests.manifests.hostile_keys import HOSTILE_KEYS
 
 NUM_RACERS = 8
 NUM_ROUNDS = 300
@@ -135,23 +136,22 @@ def test_an_advisory_object_is_replaced(store: Store) -> None:
     assert store.list("") == ["presence/a"]
 
 
-@pytest.mark.parametrize("key", ["../a", "/a", "a/../b", ".a", ""])
-def test_no_operation_takes_a_key_that_leads_elsewhere(
-    store: Store, tmp_path: Path, key: str
-) -> None:
+def test_no_operation_takes_a_key_that_leads_elsewhere(store: Store, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"")
-    calls: list[Callable[[], object]] = [
-        lambda: store.put_if_absent(key, b""),
-        lambda: store.put_file_if_absent(key, tmp_path / "f"),
-        lambda: store.put_advisory(key, b""),
-        lambda: store.get(key),
-        lambda: store.open_local(key).__enter__(),
-        lambda: store.open_reader(key).__enter__(),
-        lambda: store.delete(key),
+    calls: list[Callable[[str], object]] = [
+        lambda key: store.put_if_absent(key, b""),
+        lambda key: store.put_file_if_absent(key, tmp_path / "f"),
+        lambda key: store.put_advisory(key, b""),
+        lambda key: store.get(key),
+        lambda key: store.open_local(key).__enter__(),
+        lambda key: store.open_reader(key).__enter__(),
+        lambda key: store.delete(key),
     ]
-    for call in calls:
-        with pytest.raises(ManifestError, match="not a key of this job"):
-            call()
+    for key in HOSTILE_KEYS:
+        for call in calls:
+            with pytest.raises(ManifestError, match="not a key of this job"):
+                call(key)
+    assert store.list("") == []
 
 
 def test_probing_again_leaves_nothing_behind(store: Store) -> None:

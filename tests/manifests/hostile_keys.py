@@ -1,0 +1,26 @@
+"""Keys that could lead out of a job, or read differently elsewhere."""
+
+HOSTILE_KEYS = (
+    "",
+    "/etc/passwd",
+    "..",
+    "../plan.json",
+    "data/../../x",
+    "data/..",
+    "data//x",
+    "data/",
+    "./plan.json",
+    "data/.hidden",
+    "data\\x",
+    "data/a\x00b",
+    "data/a\nb",
+    "plan.json\n",
+    "data/%2e%2e/x",
+    "s3://bucket/x",
+    "C:/x",
+    "data/a b",
+    "data/\u2025/x",
+    "data/a..b",
+    "~/x",
+    "x" * 513,
+)
