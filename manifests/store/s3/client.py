@@ -42,7 +42,9 @@ class S3Client:
         self, request: Request[T], *, about: str, timeout_s: float, attempts: int | None = None
     ) -> T:
         """A request that may be repeated at will: its answer, `MissingError` or `StoreError`."""
-        for left in reversed(range(attempts or self.storage.attempts)):
+        limit, num_tries = attempts or self.storage.attempts, 0
+        while True:
+            num_tries += 1
             try:
                 return self._once(request, timeout_s=timeout_s)
             except Exception as error:
@@ -51,10 +53,9 @@ class S3Client:
                     raise
                 if verdict == "missing":
                     raise MissingError(f"{about} is not there") from error
-                if verdict in ("final", "refused") or not left:
+                if verdict in ("final", "refused") or num_tries >= limit:
                     raise StoreError(f"{about}: {explain(error)}") from error
-                self._wait(self.storage.attempts - left)
-        raise AssertionError("a request has at least one attempt")
+                self._wait(num_tries)
 
     def create(self, request: Request[object], *, about: str, timeout_s: float) -> None:
         """A request that creates an object if it is absent.
@@ -62,8 +63,9 @@ class S3Client:
         Raises `RefusedError`, `UnknownOutcomeError` where an earlier attempt may be what is there
         now, and `StoreError` where nothing was created.
         """
-        is_ambiguous = False
-        for left in reversed(range(self.storage.attempts)):
+        is_ambiguous, num_tries = False, 0
+        while True:
+            num_tries += 1
             try:
                 self._once(request, timeout_s=timeout_s)
                 return
@@ -72,11 +74,12 @@ class S3Client:
                 if verdict == "foreign":
                     raise
                 is_ambiguous |= verdict == "ambiguous"
-                if verdict in ("refused", "final", "missing") or not left:
+                is_last = num_tries >= self.storage.attempts
+                if verdict in ("refused", "final", "missing") or is_last:
                     raise _creation_error(
                         error, about=about, refused=verdict == "refused", ambiguous=is_ambiguous
                     ) from error
-                self._wait(self.storage.attempts - left)
+                self._wait(num_tries)
 
     def _wait(self, num_tries: int) -> None:
         longest = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0**num_tries)

@@ -36,6 +36,7 @@ def test_only_what_is_read_is_fetched(reader: RangeReader, fetched: list[tuple[i
 
 
 def test_seeking_has_the_meanings_of_files(reader: RangeReader) -> None:
+    assert (reader.readable(), reader.seekable(), reader.writable()) == (True, True, False)
     assert reader.seek(-10, os.SEEK_END) == 90
     assert reader.seek(5, os.SEEK_CUR) == 95
     assert reader.seek(-1000, os.SEEK_CUR) == 0
