@@ -16,7 +16,11 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 FOLDER = Path(os.environ["HOOKS_FOLDER"])
 ROOM_BYTES = 256 * 1024 * 1024
@@ -51,10 +55,10 @@ def misbehave(row_id: str) -> None:
         use_up_memory()
 
 
-def change_work(module) -> None:
+def change_work(module: Any) -> None:
     check = module.raise_staged_error
 
-    def checked(staged) -> None:
+    def checked(staged: Any) -> None:
         check(staged)
         time.sleep(setting("slow"))
         misbehave(staged.id)
@@ -62,14 +66,14 @@ def change_work(module) -> None:
     module.raise_staged_error = checked
 
 
-def change_store(module) -> None:
+def change_store(module: Any) -> None:
     names = ("put_if_absent", "put_file_if_absent", "get", "list", "open_local", "delete")
     for name in names:
         setattr(module.LocalStore, name, delayed(getattr(module.LocalStore, name)))
 
 
-def delayed(method):
-    def call(self, key, *arguments):
+def delayed(method: Any) -> Any:
+    def call(self: Any, key: str, *arguments: Any) -> Any:
         if method.__name__ == "put_if_absent" and key.startswith("commits/"):
             hold = FOLDER / "hold-commits"
             if hold.exists():
@@ -88,19 +92,22 @@ CHANGES = {"workers.work": change_work, "manifests.store.local": change_store}
 class Finder(importlib.abc.MetaPathFinder):
     """Changes a module when it has been executed."""
 
-    def find_spec(self, name, path, target=None):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name not in CHANGES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is None or spec.loader is None:
             return None
-        execute = spec.loader.exec_module
+        loader: Any = spec.loader
+        execute = loader.exec_module
 
-        def exec_module(module):
+        def exec_module(module: ModuleType) -> None:
             execute(module)
             CHANGES[name](module)
 
-        spec.loader.exec_module = exec_module
+        loader.exec_module = exec_module
         return spec
 
 
