@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TINY_OUT ?= out/train-tiny
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage check format train-tiny bench
+.PHONY: help setup demo test coverage soak check format train-tiny bench
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ coverage: setup ## lines and branches of manifests and schedulers that their tes
 	$(BIN)/python -m coverage run -m pytest -q -m 'not crash' tests/manifests tests/schedulers
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report
+
+soak: setup ## kill workers at random over 400 tiny shards (two cores, many minutes)
+	SOAK_SHARDS=400 $(BIN)/python -m pytest -q -s tests/ray/test_soak.py
 
 check: setup ## format, lint, types and the import rule
 	$(BIN)/ruff format --check .

@@ -30,6 +30,7 @@ from manifests.staged import (
 PART_CHARACTERS = 256 << 20
 # Whoever reads one row group reads the footer first, which lists all of them.
 PART_SHARDS = 1024
+MAX_SHARDS = 200_000
 # Trouble that says more about the job file or the file than about a row, if every row has it.
 _WHOLE_FILE = frozenset(
     {"InvalidJson", "InvalidCsv", "InvalidUtf8", "MissingId", "MissingPrompt"}
@@ -75,7 +76,7 @@ def stage_input(job: JobSpec, folder: Path) -> StagedInput:
 
 
 def _stage(staged: StagedInput, reader: InputReader, *, job: JobSpec, folder: Path) -> None:
-    shards = _shards(reader.rows(), job.shards.rows)
+    shards = _few_enough(_shards(reader.rows(), job.shards.rows), rows=job.shards.rows)
     for part, part_shards in enumerate(_parts(shards)):
         _write_part(staged, part_shards, job=job, key=input_key(part), folder=folder)
     staged.dropped = reader.num_dropped
@@ -84,6 +85,17 @@ def _stage(staged: StagedInput, reader: InputReader, *, job: JobSpec, folder: Pa
 def _shards(rows: Iterable[StagedRow], size: int) -> Iterator[list[StagedRow]]:
     iterator = iter(rows)
     while shard := list(islice(iterator, size)):
+        yield shard
+
+
+def _few_enough(shards: Iterator[list[StagedRow]], *, rows: int) -> Iterator[list[StagedRow]]:
+    """The shards, as long as a driver can hold the table of them in memory."""
+    for index, shard in enumerate(shards):
+        if index == MAX_SHARDS:
+            raise InputError(
+                f"shards.rows {rows}: the input makes more than {MAX_SHARDS} shards; raise "
+                "shards.rows, or split the input over several jobs"
+            )
         yield shard
 
 

@@ -5,7 +5,8 @@ import importlib.machinery
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -13,10 +14,8 @@ DELAY_S = float(os.environ["STORE_DELAY_S"])
 CALLS = ("put_if_absent", "put_file_if_absent", "put_advisory", "get", "list", "open_local")
 
 
-def delayed(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The same call after a pause."""
-
-    def call(*arguments: object) -> Any:
+def delayed(method: Any) -> Any:
+    def call(*arguments: Any) -> Any:
         time.sleep(DELAY_S)
         return method(*arguments)
 
@@ -26,22 +25,21 @@ def delayed(method: Callable[..., Any]) -> Callable[..., Any]:
 class Finder(importlib.abc.MetaPathFinder):
     """Changes the module of the local store when it has been executed."""
 
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """The spec of the one module that is changed."""
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name != "manifests.store.local":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if spec is None or spec.loader is None:
-            return None
-        execute = spec.loader.exec_module
+        loader: Any = spec.loader if spec else None
+        execute = loader.exec_module
 
-        def exec_module(module: ModuleType) -> None:
+        def exec_module(module: Any) -> None:
             execute(module)
             for call in CALLS:
-                store = module.LocalStore
-                setattr(store, call, delayed(getattr(store, call)))
+                setattr(module.LocalStore, call, delayed(getattr(module.LocalStore, call)))
 
-        vars(spec.loader)["exec_module"] = exec_module
+        loader.exec_module = exec_module
         return spec
 
 

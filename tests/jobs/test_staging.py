@@ -148,3 +148,13 @@ def test_an_input_in_which_no_row_has_the_column_is_refused(
 
 def test_an_input_of_null_prompts_is_a_job_of_error_rows(tmp_path: Path) -> None:
     assert stage(tmp_path, [{"id": "a", "prompt": None}]).trouble == {"NullPrompt": 1}
+
+
+def test_a_plan_of_too_many_shards_is_refused_by_the_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "MAX_SHARDS", 3)
+    (tmp_path / "fits").mkdir()
+    assert len(stage(tmp_path / "fits", prompts(6), "shards.rows=2").shards) == 3
+    with pytest.raises(InputError, match=r"^shards\.rows 2: the input makes more than 3 shards"):
+        stage(tmp_path, prompts(7), "shards.rows=2")

@@ -1,5 +1,6 @@
 """Several nodes: one goes without a word, one drains first, one computes other bits."""
 
+import importlib
 import signal
 import time
 from collections.abc import Iterator
@@ -108,10 +109,10 @@ def test_a_node_that_drains_gets_no_more_work_and_may_then_be_killed(
 
 def drain(cluster: Any, node: Any) -> None:
     """Tell Ray that the node will be preempted in a few seconds, as a cloud's notice does."""
-    from ray._raylet import GcsClient  # type: ignore[attr-defined]  # compiled
     from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 
-    is_accepted, message = GcsClient(address=cluster.address).drain_node(
+    raylet: Any = importlib.import_module("ray._raylet")
+    is_accepted, message = raylet.GcsClient(address=cluster.address).drain_node(
         node.node_id,
         DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION"),
         "preempted on purpose",

@@ -16,7 +16,8 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -71,8 +72,8 @@ def change_store(module: Any) -> None:
         setattr(module.LocalStore, name, delayed(getattr(module.LocalStore, name)))
 
 
-def delayed(method: Callable[..., Any]) -> Callable[..., Any]:
-    def call(self: object, key: str, *arguments: object) -> Any:
+def delayed(method: Any) -> Any:
+    def call(self: Any, key: str, *arguments: Any) -> Any:
         if method.__name__ == "put_if_absent" and key.startswith("commits/"):
             hold = FOLDER / "hold-commits"
             if hold.exists():
@@ -91,19 +92,22 @@ CHANGES = {"workers.work": change_work, "manifests.store.local": change_store}
 class Finder(importlib.abc.MetaPathFinder):
     """Changes a module when it has been executed."""
 
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name not in CHANGES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is None or spec.loader is None:
             return None
-        execute = spec.loader.exec_module
+        loader: Any = spec.loader
+        execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
             CHANGES[name](module)
 
-        vars(spec.loader)["exec_module"] = exec_module
+        loader.exec_module = exec_module
         return spec
 
 
