@@ -64,6 +64,7 @@ def test_a_second_row_with_an_id_is_not_taken_for_the_first(tmp_path: Path) -> N
     responses, errors, _ = written(finished_job(tmp_path, rows=rows))
     assert [line["custom_id"] for line in (*responses, *errors)] == ["r0", "r0"]
     assert errors[0]["error"]["code"] == "DuplicateId"
+    assert errors[0]["error"]["message"].startswith("prompts.jsonl, line 2: id `r0` belongs")
     assert responses[0]["id"] != errors[0]["id"]
 
 
