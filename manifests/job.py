@@ -8,7 +8,7 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from manifests.canvas import CacheContext, require_no_pages, without_pages
 from manifests.drafting import Method, Verifier, require_chain, require_fit, require_path
@@ -21,6 +21,9 @@ WorkKind = Literal["generate", "collect", "null"]
 Seconds = Annotated[float, Field(gt=0.0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 _SECRET_NAME = re.compile(r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|ACCESS_KEY|API_KEY", re.I)
+# Behind a validator that runs before a group's fields, lists of JSON are lists of Python, which
+# strict tuples refuse.
+AS_TUPLE = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 
 
 class Target(Group):
@@ -90,8 +93,12 @@ class Decode(Group):
         description="stop ids do not count before this many output tokens",
         json_schema_extra={"kind": "semantic"},
     )
-    stop: tuple[str, ...] = semantic((), "stop strings; the text is cut before the first one")
-    stop_token_ids: tuple[int, ...] = semantic((), "stop ids beside the target's own")
+    stop: Annotated[tuple[str, ...], AS_TUPLE] = semantic(
+        (), "stop strings; the text is cut before the first one"
+    )
+    stop_token_ids: Annotated[tuple[int, ...], AS_TUPLE] = semantic(
+        (), "stop ids beside the target's own"
+    )
     ignore_eos: bool = semantic(False, "decode all `max_tokens`, whatever is committed")
     draft_budget: Literal["auto"] | Annotated[int, Field(ge=0)] = drafting(
         "auto", "drafted states per sequence and round, or `auto`"

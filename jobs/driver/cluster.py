@@ -76,6 +76,14 @@ def _connect(ray: Any, cluster: Cluster, *, runtime_env: dict[str, Any]) -> None
         raise DriverError(
             f"Ray cannot be reached at {place} ({error}); check cluster.address"
         ) from error
+    except Exception as error:
+        if type(error) is not Exception:  # what Ray raises when its processes come up too late
+            raise
+        first_line = str(error).partition("\n")[0]
+        raise DriverError(
+            f"Ray did not start here ({first_line}); nothing was decoded, run it again when the "
+            "machine is less busy"
+        ) from error
 
 
 def _where(cluster: Cluster) -> dict[str, Any]:

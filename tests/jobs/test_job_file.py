@@ -259,3 +259,9 @@ def test_every_setting_describes_itself() -> None:
         if not group_of(field) and not field.description
     ]
     assert undescribed == []
+
+
+def test_lists_of_a_job_file_are_read_and_their_items_stay_strict(tmp_path: Path) -> None:
+    decode = load(tmp_path, more="decode: {stop: [a, b], stop_token_ids: [7]}\n").decode
+    assert (decode.stop, decode.stop_token_ids) == (("a", "b"), (7,))
+    assert "decode.stop_token_ids" in complaint(tmp_path, "decode.stop_token_ids=[true]")
