@@ -27,6 +27,8 @@ class ModelFiles:
     target: tuple[FileIdentity, ...]
     drafter: tuple[FileIdentity, ...]
     warnings: tuple[str, ...]
+    target_revision: str | None
+    """Commit of the checkpoint's repository, where it is known."""
 
 
 def inspect_models(job: JobSpec) -> ModelFiles:
@@ -38,6 +40,7 @@ def inspect_models(job: JobSpec) -> ModelFiles:
         path, block_length = local.target.path, job.target.block_length
         target_paths = inspect_directory(path, block_length=block_length)
         target = spec_of(path, block_length=block_length)
+        revision = _revision(job, Path(path))
         require_context(
             job.decode.cache_context,
             target=job.target.path,
@@ -53,7 +56,20 @@ def inspect_models(job: JobSpec) -> ModelFiles:
         target=_planned(target_paths, where=job.target.path),
         drafter=_planned(drafter_paths, where=job.drafter.path),
         warnings=warnings,
+        target_revision=revision,
     )
+
+
+def _revision(job: JobSpec, directory: Path) -> str | None:
+    from spot.targets.revision import revision_of
+
+    found, asked = revision_of(directory), job.target.revision
+    if found is not None and asked not in (None, found):
+        raise JobFileError(
+            f"target.revision is {asked} but {directory} holds revision {found}: download the one "
+            "that you mean, or remove the setting"
+        )
+    return found or asked
 
 
 def _planned(paths: Iterable[Path], *, where: str | None) -> tuple[FileIdentity, ...]:

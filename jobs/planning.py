@@ -144,6 +144,7 @@ def _make_plan(job: JobSpec, *, staged: StagedInput, checked: _Checked) -> Plan:
         staged=tuple(part.identity for part in staged.parts),
         rows_sha256=staged.digest.hexdigest(),
         target_files=models.target,
+        target_revision=models.target_revision,
         drafter_files=models.drafter,
         shards=tuple(staged.shards),
         versions=_versions(),

@@ -33,6 +33,15 @@ class Target(Group):
     block_length: Positive | None = semantic(
         None, "positions per block, where the checkpoint does not say (SDAR's Hub files do not)"
     )
+    dtype: Literal["float32", "bfloat16", "float16", "float64"] = semantic(
+        "float32", "what weights are kept and products computed in"
+    )
+    device: Literal["cpu", "cuda"] = operational(
+        "cpu", "where products are computed; a job's workers must agree (numerics class)"
+    )
+    revision: str | None = semantic(
+        None, "commit of the checkpoint's repository, where its directory does not say it itself"
+    )
 
 
 class Drafter(Group):
@@ -253,13 +262,18 @@ class Cluster(Group):
     # Sequences of a forward share what may be drafted in it.
     batch: Positive = drafting(8, "sequences decoded together by one worker")
     threads: Positive = operational(1, "CPU threads per worker")
+    tensor_parallel: Positive = operational(
+        1,
+        "processes (GPUs) on one machine that share a worker's target; a job's workers must agree "
+        "(numerics class)",
+    )
     max_gpu_hours: Annotated[float, Field(gt=0.0)] | None = operational(
         None,
         "GPU hours after which a run drains, to be continued by another; a worker without a GPU "
         "counts as one",
     )
     cpus_per_worker: Annotated[float, Field(gt=0.0)] | None = operational(
-        None, "CPUs that Ray reserves for a worker (count); without it, `threads`"
+        None, "CPUs that Ray reserves for a worker (count); without it, its processes' `threads`"
     )
     gpus_per_worker: Annotated[float, Field(ge=0.0)] = operational(
         0.0, "GPUs that Ray reserves for a worker (count)"
@@ -271,6 +285,12 @@ class Cluster(Group):
     start_timeout_s: Seconds = operational(
         600.0, "how long to wait while no worker at all has a place (seconds)"
     )
+
+    @property
+    def reserved_cpus(self) -> float:
+        """CPUs that Ray reserves for a worker."""
+        mine = self.threads * self.tensor_parallel
+        return mine if self.cpus_per_worker is None else self.cpus_per_worker
 
     @field_validator("address")
     @classmethod
@@ -418,6 +438,24 @@ class JobSpec(Group):
             raise ValueError(
                 f"input.columns.temperature: decode.verifier {verifier} takes one temperature for "
                 "the whole job; use coupled, or remove the column"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _devices_reserved(self) -> "JobSpec":
+        cluster, gpus = self.cluster, self.cluster.gpus_per_worker
+        shared = cluster.tensor_parallel > 1
+        if self.target.device == "cuda" and (
+            gpus == 0.0 or (shared and gpus < cluster.tensor_parallel)
+        ):
+            raise ValueError(
+                "target.device cuda needs GPUs that Ray reserves: set cluster.gpus_per_worker"
+                + (f" to {cluster.tensor_parallel}, one for each process" if shared else "")
+            )
+        if shared and self.decode.cache_context is not None:
+            raise ValueError(
+                "cluster.tensor_parallel: targets that look both ways are computed on one device; "
+                "set it to 1"
             )
         return self
 

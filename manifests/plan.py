@@ -47,6 +47,7 @@ class Plan(Document):
     staged: tuple[FileIdentity, ...]  # path = key
     rows_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # `RowsDigest` of all rows
     target_files: tuple[FileIdentity, ...]
+    target_revision: str | None = None  # commit of the checkpoint's repository, where it is known
     drafter_files: tuple[FileIdentity, ...]
     shards: tuple[ShardPlan, ...]
     versions: dict[str, str]

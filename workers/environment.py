@@ -148,15 +148,24 @@ def numerics_class(job: JobSpec, *, dtype: str) -> NumericsClass:
     """This process's class."""
     import torch
 
+    on_gpu = job.target.device == "cuda"
     return NumericsClass(
-        device=_processor_name(),
-        instruction_set=torch.backends.cpu.get_cpu_capability(),
+        device=torch.cuda.get_device_name() if on_gpu else _processor_name(),
+        instruction_set=_gpu_capability() if on_gpu else torch.backends.cpu.get_cpu_capability(),
         numerics=job.decode.numerics,
         dtype=dtype,
+        tensor_parallel=job.cluster.tensor_parallel,
         torch=torch.__version__,
         blas=_blas_name(torch.__config__.show()),
         threads=job.cluster.threads,
     )
+
+
+def _gpu_capability() -> str:
+    import torch
+
+    major, minor = torch.cuda.get_device_capability()
+    return f"sm_{major}{minor}, CUDA {torch.version.cuda}"
 
 
 def claim_numerics(store: Store, mine: NumericsClass, *, worker: str) -> None:

@@ -9,7 +9,9 @@ from spot.drafters.base import Drafter
 from spot.drafters.registry import make_drafter
 from spot.limits import Limits
 from spot.numerics import set_threads
+from spot.targets.loading import Options
 from spot.targets.paged import PagedTarget
+from spot.targets.parallel.target import ParallelTarget
 from spot.targets.registry import load_target
 from spot.transition import Rule
 from workers.budget import BudgetPolicy, FixedBudget
@@ -57,8 +59,6 @@ def limits_of(
 class Runtime:
     """Everything that decodes rows; one per worker process."""
 
-    dtype = "float32"
-
     def __init__(
         self,
         *,
@@ -68,7 +68,7 @@ class Runtime:
         tokenization: Tokenization,
         engine: AnyEngine,
     ) -> None:
-        self._stop = job.decode.stop
+        self._stop, self.dtype = job.decode.stop, str(job.target.dtype)
         self.target, self.drafter, self.engine = target, drafter, engine
         self._tokenization = tokenization
 
@@ -96,9 +96,7 @@ def load_parts(job: JobSpec) -> tuple[AnyTarget, Tokenization]:
         ValueError: the job's `decode.cache_context` does not fit the target.
     """
     set_threads(job.cluster.threads)
-    target = load_target(
-        job.target.path, block_length=job.target.block_length, numerics=job.decode.numerics
-    )
+    target = _load_target(job)
     require_context(
         job.decode.cache_context,
         target=job.target.path,
@@ -116,6 +114,19 @@ def load_parts(job: JobSpec) -> tuple[AnyTarget, Tokenization]:
         prompt=job.prompt,
     )
     return target, tokenization
+
+
+def _load_target(job: JobSpec) -> AnyTarget:
+    options: Options = {
+        "block_length": job.target.block_length,
+        "numerics": job.decode.numerics,
+        "dtype": job.target.dtype,
+        "device": job.target.device,
+    }
+    size, threads = job.cluster.tensor_parallel, job.cluster.threads
+    if size > 1:
+        return ParallelTarget.start(job.target.path, size=size, threads=threads, **options)
+    return load_target(job.target.path, **options)
 
 
 def _probe(target: AnyTarget) -> None:

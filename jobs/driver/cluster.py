@@ -89,7 +89,7 @@ def _connect(ray: Any, cluster: Cluster, *, runtime_env: dict[str, Any]) -> None
 def _where(cluster: Cluster) -> dict[str, Any]:
     if cluster.address is not None:
         return {"address": cluster.address}
-    cpus = cluster.threads if cluster.cpus_per_worker is None else cluster.cpus_per_worker
+    cpus = cluster.reserved_cpus
     gpus: dict[str, Any] = {} if cluster.gpus_per_worker else {"num_gpus": 0}
     return {
         "address": "local",

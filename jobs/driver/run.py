@@ -157,7 +157,7 @@ def _pool_settings(run: Run, *, nonce: Nonce) -> PoolSettings:
     return PoolSettings(
         config=_worker_config(run, nonce=nonce),
         environment=report_environment(),
-        num_cpus=cluster.threads if cluster.cpus_per_worker is None else cluster.cpus_per_worker,
+        num_cpus=cluster.reserved_cpus,
         num_gpus=cluster.gpus_per_worker,
         capacity=run.capacity,
         lease_s=run.job.retry.lease_s,

@@ -106,3 +106,13 @@ def test_the_graph_of_a_spiffy_drafter_is_hashed(tmp_path: Path) -> None:
 def test_a_block_length_that_contradicts_the_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(JobFileError, match=r"target\.block_length is 8"):
         inspect_models(job(write_target(tmp_path / "t"), block_length=8))
+
+
+def test_the_revision_of_a_target_is_the_directorys_or_the_jobs(tmp_path: Path) -> None:
+    plain = write_target(tmp_path / "t")
+    assert inspect_models(job(plain)).target_revision is None
+    assert inspect_models(job(plain, revision="v1")).target_revision == "v1"
+    snapshot = write_target(tmp_path / "snapshots" / ("ab" * 20))
+    assert inspect_models(job(snapshot)).target_revision == "ab" * 20
+    with pytest.raises(JobFileError, match=r"target\.revision is v1 but .* holds revision abab"):
+        inspect_models(job(snapshot, revision="v1"))

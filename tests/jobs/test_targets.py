@@ -81,6 +81,17 @@ def test_a_cache_that_loses_keys_fails_the_check(
     assert any(line.startswith("FAILED: cached keys") for line in inspection.lines())
 
 
+def test_a_template_of_another_family_fails_the_check(
+    directories: Directories, tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(directories["sdar"], tmp_path / "copy"))
+    template = json.loads((directories["llada"] / "tokenizer_config.json").read_text())
+    change("tokenizer_config.json", chat_template=template["chat_template"])(copy)
+    inspection = inspect_target(copy)
+    assert inspection.checks[0]["passed"] is False
+    assert "FAILED: the chat template ends turns with <|im_end|>" in inspection.lines()[-4]
+
+
 def change(name: str = "config.json", **changes: Any) -> Callable[[Path], None]:
     def apply(directory: Path) -> None:
         said = json.loads((directory / name).read_text()) | changes

@@ -177,3 +177,29 @@ def test_storage_has_no_place_for_a_secret() -> None:
     with pytest.raises(ValidationError, match="Extra inputs are not permitted") as caught:
         job_spec(storage={"secret_access_key": "topsecret"})
     assert "topsecret" not in str(caught.value)
+
+
+DEVICES: list[tuple[dict[str, Any], str]] = [
+    ({}, "target.device cuda needs GPUs that Ray reserves: set cluster.gpus_per_worker"),
+    ({"tensor_parallel": 2, "gpus_per_worker": 1}, "gpus_per_worker to 2, one for each process"),
+]
+
+
+@pytest.mark.parametrize(("cluster", "message"), DEVICES)
+def test_a_gpu_that_is_not_reserved_is_refused(cluster: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        job_spec(target={"path": "t", "device": "cuda"}, cluster=cluster)
+
+
+def test_a_reserved_gpu_may_be_a_part_of_one() -> None:
+    job_spec(target={"path": "t", "device": "cuda"}, cluster={"gpus_per_worker": 0.5})
+
+
+def test_a_canvas_is_not_shared_between_processes() -> None:
+    with pytest.raises(ValidationError, match="targets that look both ways are computed on one"):
+        job_spec(decode={"cache_context": "prefix"}, cluster={"tensor_parallel": 2})
+
+
+def test_a_worker_reserves_the_threads_of_all_its_processes() -> None:
+    cluster = job_spec(cluster={"threads": 3, "tensor_parallel": 2}).cluster
+    assert cluster.reserved_cpus == 6

@@ -1,5 +1,6 @@
 """Each family against an independent forward: released layout in, the right logits out."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ from torch import Tensor
 
 from spot.targets.base import CacheContext, CanvasUnit, State, Unit
 from spot.targets.canvas import NativeCanvasTarget
+from spot.targets.family import DtypeName, TargetError
 from spot.targets.paged import PagedTarget
+from spot.targets.registry import load_target
 from tests.checkpoints import FamilyName, specials_of, write_released
 from tests.spot.plain_models import PlainModel
 
@@ -86,3 +89,61 @@ def test_the_opening_state_behind_a_frozen_canvas_is_the_canvas_itself(
     opened = target.open(ids, start=start, context="prefix+suffix")
     unit = CanvasUnit(state=ids[start : start + L], opened=opened)
     assert torch.allclose(target.hidden([unit])[0], opened.hidden, atol=1e-4)
+
+
+REMOTE = "raise SystemExit('remote code ran')"
+
+
+@pytest.mark.parametrize("family", [*PAGED, *CANVAS])
+def test_remote_code_beside_a_checkpoint_is_never_run(
+    directories: dict[FamilyName, Path], tmp_path: Path, family: FamilyName
+) -> None:
+    copy = Path(shutil.copytree(directories[family], tmp_path / "copy"))
+    for name in ("modeling", "configuration", "tokenization"):
+        (copy / f"{name}_{family}.py").write_text(REMOTE)
+    target = load_target(copy)
+    assert target.tokenizer.encode("a", add_special_tokens=False)
+
+
+@pytest.mark.parametrize("family", CANVAS)
+def test_states_of_several_canvases_have_the_same_bits_together_and_alone(
+    directories: dict[FamilyName, Path], family: FamilyName
+) -> None:
+    target = NativeCanvasTarget.load(directories[family], block_length=L)
+    units = []
+    for num, start in ((29, 13), (60, 20), (40, 8)):
+        ids = tokens(num, num, family=family)
+        opened = target.open(ids, start=start, context="prefix+suffix")
+        units += [CanvasUnit(state=np.roll(ids[:L], n), opened=opened) for n in range(3)]
+    together = target.hidden(units)
+    for unit, hidden in zip(units, together, strict=True):
+        assert torch.equal(target.hidden([unit])[0], hidden)
+
+
+def test_a_prefix_only_context_hides_what_follows_and_the_other_shows_it(
+    directories: dict[FamilyName, Path],
+) -> None:
+    target = NativeCanvasTarget.load(directories["llada"], block_length=L)
+    ids = tokens(5, 29, family="llada")
+    shown = target.open(ids, start=13, context="prefix+suffix")
+    hidden = target.open(ids, start=13, context="prefix")
+    assert (shown.keys[0].shape[1], hidden.keys[0].shape[1]) == (29 - L, 13)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+@pytest.mark.parametrize("family", [*PAGED, *CANVAS])
+def test_weights_are_kept_in_the_type_that_is_asked_for(
+    directories: dict[FamilyName, Path], family: FamilyName, dtype: DtypeName
+) -> None:
+    model = load_target(directories[family], dtype=dtype).model
+    wide = {torch.float32} if family == "llada2" else set()  # its router is declared so
+    assert {p.dtype for p in model.parameters()} == {getattr(torch, dtype)} | wide
+
+
+def test_a_bidirectional_checkpoint_has_no_pages_and_a_block_causal_one_no_canvas(
+    directories: dict[FamilyName, Path],
+) -> None:
+    with pytest.raises(TargetError, match="llada attends both ways"):
+        PagedTarget.load(directories["llada"])
+    with pytest.raises(TargetError, match="sdar attends back only"):
+        NativeCanvasTarget.load(directories["sdar"])

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from spot.decoder import Sample
 from spot.limits import Limits
+from spot.rounds import Sample
 from spot.targets.paged import PagedTarget
 from spot.transition import Rule
 from tests.checkpoints import FamilyName, specials_of, write_released

@@ -11,8 +11,9 @@ import psutil
 import pytest
 import torch
 
-from spot.decoder import ReferenceDecoder, Sample
+from spot.decoder import ReferenceDecoder
 from spot.limits import Limits
+from spot.rounds import Sample
 from spot.targets.base import Unit
 from spot.targets.family import TargetError
 from spot.targets.paged import PagedTarget
@@ -33,7 +34,7 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def shared(path: Path) -> Iterator[ParallelTarget]:
-    target = ParallelTarget.load(path, size=2, threads=1, dtype="float64")
+    target = ParallelTarget.start(path, size=2, threads=1, dtype="float64")
     yield target
     target.close()
 
@@ -61,7 +62,7 @@ LEADER = """
 import sys
 from spot.targets.parallel.target import ParallelTarget
 
-target = ParallelTarget.load(sys.argv[1], size=2, threads=1)
+target = ParallelTarget.start(sys.argv[1], size=2, threads=1)
 print(target._children[0].pid, flush=True)
 sys.stdin.read()
 """
@@ -84,13 +85,13 @@ def test_a_rank_ends_when_the_first_one_is_killed(tmp_path: Path) -> None:
 def test_a_rank_that_cannot_load_is_an_error_of_the_first(tmp_path: Path) -> None:
     path = write_released("sdar", tmp_path, num_key_value_heads=1)
     with pytest.raises(TargetError, match="2 ranks cannot share num_key_value_heads 1 equally"):
-        ParallelTarget.load(path, size=2, threads=1)
+        ParallelTarget.start(path, size=2, threads=1)
 
 
 def test_a_bidirectional_target_is_not_shared(tmp_path: Path) -> None:
     path = write_released("llada", tmp_path)
     with pytest.raises(TargetError, match=r"set cluster\.tensor_parallel to 1"):
-        ParallelTarget.load(path, size=2, threads=1)
+        ParallelTarget.start(path, size=2, threads=1)
 
 
 def test_parts_that_cannot_be_equal_are_refused() -> None:

@@ -21,7 +21,7 @@ from spot.attention import KVPages
 from spot.targets.base import Unit
 from spot.targets.checkpoint import spec_of
 from spot.targets.family import TargetError
-from spot.targets.loading import Options, load
+from spot.targets.loading import Loaded, Options, load
 from spot.targets.paged import PagedTarget
 from spot.targets.parallel.messages import Message, Operation, pack_units, send
 from spot.targets.parallel.ranks import Ranks, join, leave
@@ -29,20 +29,22 @@ from spot.targets.parallel.ranks import Ranks, join, leave
 LEAVE_S = 10.0  # how long the children may take to end when told to
 
 
-class ParallelTarget:
-    """Satisfies ``Target``; one per process, since ranks meet once."""
+class ParallelTarget(PagedTarget):
+    """Rank 0 of a shared target; one per process, since ranks meet once."""
 
     def __init__(
-        self, target: PagedTarget, ranks: Ranks, children: list[subprocess.Popen[bytes]]
+        self, loaded: Loaded, ranks: Ranks, children: list[subprocess.Popen[bytes]]
     ) -> None:
-        self.spec, self.banned, self.tokenizer = target.spec, target.banned, target.tokenizer
-        self._target, self._ranks, self._children = target, ranks, children
+        super().__init__(loaded)
+        self._ranks, self._children = ranks, children
         self._numbers: weakref.WeakKeyDictionary[KVPages, int] = weakref.WeakKeyDictionary()
         self._freed: deque[int] = deque()
         self._num_pools = 0
 
     @classmethod
-    def load(cls, path: str | Path, *, size: int, threads: int, **options: Unpack[Options]) -> Self:
+    def start(
+        cls, path: str | Path, *, size: int, threads: int, **options: Unpack[Options]
+    ) -> Self:
         """Start ``size - 1`` child processes and load a part of the target in each, and here.
 
         Raises:
@@ -62,7 +64,7 @@ class ParallelTarget:
             ]
             try:
                 ranks = join(meeting, rank=0, size=size, device=options["device"])
-                return cls(PagedTarget(load(path, ranks=ranks, **options)), ranks, children)
+                return cls(load(path, ranks=ranks, **options), ranks, children)
             except BaseException:
                 _end(children)
                 raise
@@ -71,7 +73,7 @@ class ParallelTarget:
         """An empty pool; every rank has its own heads of each page."""
         self._num_pools, number = self._num_pools + 1, self._num_pools
         self._tell("pages", np.array([number, num_pages]))
-        pages = self._target.new_pages(num_pages)
+        pages = super().new_pages(num_pages)
         self._numbers[pages] = number
         weakref.finalize(pages, self._freed.append, number)
         return pages
@@ -79,14 +81,14 @@ class ParallelTarget:
     def hidden(self, units: list[Unit], pages: KVPages) -> Tensor:
         """Final hidden states [U, L, E]; see ``Target.hidden``."""
         self._tell("hidden", np.array([self._numbers[pages]]), *pack_units(units))
-        return self._target.hidden(units, pages)
+        return super().hidden(units, pages)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Hidden rows [R, E] to logits [R, V]."""
         self._tell("logits", np.array(hidden.shape))
         with torch.inference_mode():
             rows = self._ranks.from_first(hidden.contiguous())
-        return self._target.logits(rows)
+        return super().logits(rows)
 
     def close(self) -> None:
         """End the children; the target cannot be used any more."""
