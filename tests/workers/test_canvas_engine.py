@@ -13,7 +13,7 @@ from spot.limits import Limits
 from spot.rounds import Sample
 from spot.targets.base import CacheContext, CanvasTarget, CanvasUnit
 from spot.targets.canvas import NativeCanvasTarget
-from spot.targets.loading import DtypeName
+from spot.targets.family import DtypeName
 from spot.trajectory import Decoded
 from spot.transition import Rule
 from tests.checkpoints import FamilyName, write_released
