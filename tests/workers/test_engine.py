@@ -10,12 +10,14 @@ from torch import Tensor
 import workers.engine
 import workers.rounds
 from spot.attention import KVPages
+from spot.conditionals import stale_of
 from spot.decoder import ReferenceDecoder, Sample
+from spot.drafters.base import Stale
 from spot.drafters.checkpoint import OrderModelShape
 from spot.drafters.order_model import OrderModel
 from spot.drafters.spot import SpotDrafter
 from spot.limits import Limits
-from spot.targets.base import Unit
+from spot.targets.base import Conditionals, Unit
 from spot.targets.paged import PagedTarget
 from spot.trajectory import Decoded
 from spot.transition import Rule
@@ -420,7 +422,11 @@ def test_stale_conditionals_are_kept_only_for_roots_that_may_draft(
             return [Ask(3 if root.name[1] == 0 else 0) for root in roots]
 
     kept: list[int] = []
-    real = workers.engine.stale_of
-    monkeypatch.setattr(workers.engine, "stale_of", lambda c, s: kept.append(len(s)) or real(c, s))
+
+    def counting(conditionals: Conditionals, states: list[int]) -> list[Stale]:
+        kept.append(len(states))
+        return stale_of(conditionals, states)
+
+    monkeypatch.setattr(workers.engine, "stale_of", counting)
     _decode(_engine(target, budget=Shut(0)), _requests())
     assert max(kept) == 1
