@@ -20,8 +20,8 @@ from workers.draft_plan import Costs, Plan, best_plan, best_prefix
 from workers.masses import CHILD, Calibration, MassProfile, by_depth, levels_of
 
 MAX_DRAFTS = 24
-GAIN = 1.01  # drafting must promise this much more than not drafting
-PROBE_SHARE = 0.005  # of the time
+GAIN = 1.02  # drafting must promise this much more than not drafting
+PROBE_SHARE = 0.001  # of the time
 PROBE = Ask(2, depth=2)
 SLACK = 0.8  # drafts are grown down to this share of what one must be worth
 SHUT_ROUNDS, MOST_LOADS = 16, 256  # how long, and of how many loads, a shut gate is remembered
