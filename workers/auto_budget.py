@@ -20,35 +20,35 @@ from workers.draft_plan import Costs, Plan, best_plan, best_prefix
 from workers.masses import CHILD, Calibration, MassProfile, by_depth, levels_of
 
 MAX_DRAFTS = 24
-GAIN = 1.01  # drafting must promise this much more than not drafting
-PROBE_SHARE = 0.005  # of the time
+GAIN = 1.02  # drafting must promise this much more than not drafting
+PROBE_SHARE = 0.001  # of the time
 PROBE = Ask(2, depth=2)
 SLACK = 0.8  # drafts are grown down to this share of what one must be worth
-ANSWER_ROUNDS = 8  # that an answer of the gate holds
+SHUT_ROUNDS, MOST_LOADS = 16, 256  # how long, and of how many loads, a shut gate is remembered
 QUIET_ROUNDS = 4  # of rounds without drafts, one in so many is learnt from
 REALISM_MEMORY = 0.02
 LEAN_MEMORY, LEAN_LIMIT = 0.1, 1.5
 
 
+Load = tuple[int, tuple[int, ...]]
+"""Sequences of a round, and how open the blocks of its roots are."""
+
+
 @dataclass(slots=True)
-class Answer:
-    """What the gate said, and of which load."""
+class ShutLoads:
+    """Loads at which the gate was found shut lately; asking again would only cost time."""
 
-    load: tuple[tuple[Name, int], ...] = ()  # the roots, and how open their blocks are
-    num_sequences: int = -1
-    asks: tuple[Ask, ...] | None = None  # None: nobody drafts
-    age: int = 0  # rounds
+    until: dict[Load, int] = field(default_factory=dict)  # the round up to which it is believed
 
-    @property
-    def is_shut(self) -> bool:
-        """Whether nobody drafts."""
-        return self.asks is None
+    def holds(self, load: Load, *, now: int) -> bool:
+        """Whether the gate is shut for this load."""
+        return self.until.get(load, -1) >= now
 
-    def holds(self, load: tuple[tuple[Name, int], ...], num_sequences: int) -> bool:
-        """Whether it can be given again; a shut gate stays shut whoever the sequences are."""
-        self.age += 1
-        same = self.is_shut or self.load == load
-        return same and self.num_sequences == num_sequences and self.age < ANSWER_ROUNDS
+    def remember(self, load: Load, *, now: int) -> None:
+        """It is, for some rounds."""
+        if len(self.until) >= MOST_LOADS:
+            self.until.clear()
+        self.until[load] = now + SHUT_ROUNDS
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class AutoBudget:
     profile: MassProfile = field(default_factory=MassProfile)
     calibration: Calibration = field(default_factory=Calibration)
     leans: dict[Name, float] = field(default_factory=dict)  # a sequence's drafts against others'
-    answer: Answer = field(default_factory=Answer)
+    shut: ShutLoads = field(default_factory=ShutLoads)
     probe_credit_s: float = 0.0
     num_rounds: int = 0
     num_probes: int = 0
@@ -74,22 +74,24 @@ class AutoBudget:
         return self.expected * self.realism
 
     def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
-        """The gate; while nothing has changed, its last answer holds for a few rounds."""
+        """The gate."""
         self.is_probe = False
-        load = tuple((r.name, r.masked.bit_length()) for r in roots)
-        if self.answer.holds(load, num_sequences):
-            return self._probe(roots, base) if self.answer.asks is None else list(self.answer.asks)
+        if not roots:
+            return []
+        load = (num_sequences, tuple(sorted(root.masked.bit_length() for root in roots)))
+        if self.shut.holds(load, now=self.num_rounds):
+            return self._probe(roots, base)
         self.leans = {r.name: self.leans.get(r.name, 1.0) for r in roots}
         asks = self._gate(roots, base=base, num_sequences=num_sequences)
-        self.answer = Answer(load, num_sequences, None if asks is None else tuple(asks))
-        return self._probe(roots, base) if asks is None else asks
+        if asks is None:
+            self.shut.remember(load, now=self.num_rounds)
+            return self._probe(roots, base)
+        return asks
 
     def _gate(
         self, roots: list[Root], *, base: ForwardSize, num_sequences: int
     ) -> list[Ask] | None:
         """What each root is asked for; None where nobody should draft."""
-        if not roots:
-            return None
         worth = self.profile.expect(
             np.array([r.masked for r in roots]), np.array(list(self.leans.values()))
         )
@@ -117,8 +119,6 @@ class AutoBudget:
 
     def _probe(self, roots: list[Root], base: ForwardSize) -> list[Ask]:
         """Nobody drafts, or one root does, if a probe is due; they take turns."""
-        if not roots:
-            return []
         chosen = self.num_probes % len(roots)
         unit = unit_size(
             length=self.costs.length, pages=roots[chosen].pages, masked=roots[chosen].masked

@@ -88,9 +88,9 @@ def rising(values: Floats, weights: Floats) -> Floats:
 
 
 def _prior() -> Floats:
-    """Before anything is known: four in five for the best chain, a third for each runner-up."""
+    """Before anything is known: three in five for the best chain, a third for each runner-up."""
     depth, rank = np.arange(1.0, NUM_DEPTHS + 1)[:, None], np.arange(NUM_RANKS)[None]
-    return np.broadcast_to(0.8**depth * 0.35**rank, (NUM_BINS, NUM_DEPTHS, NUM_RANKS)).copy()
+    return np.broadcast_to(0.6**depth * 0.35**rank, (NUM_BINS, NUM_DEPTHS, NUM_RANKS)).copy()
 
 
 def bin_of(masked: Ints) -> Ints:

@@ -9,7 +9,7 @@ from benchmarks.batching.document import EngineRow
 from benchmarks.batching.recorded import Recording, RecordingTarget, ReplayedTarget
 from benchmarks.batching.runs import Bench, Run, drafter_for, fixed, row_of
 from benchmarks.batching.simulated import SimulatedClock, SimulatedDrafter, SimulatedTarget
-from benchmarks.batching.wall import Progress
+from benchmarks.batching.wall import WARM_UP, Progress
 from benchmarks.workload import Workload
 from spot.targets.base import Target
 from workers.profiling import profile
@@ -85,7 +85,10 @@ def simulated_run(
     bench: Bench,
     workload: Workload,
 ) -> Run:
-    """One policy, alone on a clock of its own; the automatic budget profiles that clock."""
+    """One policy, alone on a clock of its own, after it has warmed up.
+
+    The automatic budget profiles the simulated machine.
+    """
     clock = SimulatedClock()
     modelled = Bench(
         target=SimulatedTarget(target, table, clock), requests=bench.requests, clock=clock
@@ -95,4 +98,5 @@ def simulated_run(
         return modelled.run(cell, drafter=None, budget=fixed(policy))
     drafter = SimulatedDrafter(real, table, clock)
     budget = profile(modelled.target, drafter, clock=clock) if policy == "auto" else fixed(policy)
+    modelled.run(cell, drafter=drafter, budget=budget, num_samples=WARM_UP)
     return modelled.run(cell, drafter=drafter, budget=budget)
