@@ -141,7 +141,7 @@ class Decode(Group):
     @model_validator(mode="before")
     @classmethod
     def _without_pages(cls, settings: Any) -> Any:
-        return without_pages(settings)
+        return _with_tuples(without_pages(settings))
 
     @model_validator(mode="after")
     def _supported(self) -> "Decode":
@@ -204,6 +204,13 @@ class Decode(Group):
         if self.verifier in ("greedy", "rejection"):
             return f"decode.verifier {self.verifier}"
         return "decode.numerics fast" if self.numerics == "fast" else None
+
+
+def _with_tuples(settings: Any) -> Any:
+    """Arrays as tuples: strict mode takes no list for one behind a validator of the whole group."""
+    if not isinstance(settings, dict):
+        return settings
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
 
 
 class Sampling(Group):

@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 
 from manifests.errors import DamagedError
-from manifests.journal import latest_presence, read_failures, write_failure, write_presence
-from manifests.keys import failure_key, presence_key
+from manifests.journal import (
+    latest_presence,
+    read_failures,
+    write_failure,
+    write_log,
+    write_presence,
+)
+from manifests.keys import failure_key, log_key, presence_key
 from manifests.records import Failure, Presence
 from tests.manifests.builders import StoredJob
 
@@ -75,3 +81,9 @@ def test_presence_that_cannot_be_read_says_nothing(job: StoredJob) -> None:
     write_presence(job.store, presence())
     job.store.put_advisory(presence_key("e2"), b"torn")
     assert latest_presence(job.store) == presence()
+
+
+def test_the_first_log_of_an_attempt_stays(job: StoredJob) -> None:
+    for tail in (b"first", b"second"):
+        write_log(job.store, shard=0, attempt="a" * 16, tail=tail)
+    assert job.store.get(log_key(0, "a" * 16)) == b"first"

@@ -26,6 +26,9 @@ def test_keys_are_spelt_as_documented() -> None:
         keys.seal_key(1),
         keys.failure_key(3, ATTEMPT),
         keys.presence_key("e1"),
+        keys.revision_key(1),
+        keys.log_key(3, ATTEMPT),
+        keys.control_key("e1", "drain"),
     ] == [
         "plan.json",
         "numerics.json",
@@ -38,6 +41,9 @@ def test_keys_are_spelt_as_documented() -> None:
         "seals/0001.json",
         "failures/00000003-00ff00ff00ff00ff.json",
         "presence/e1.json",
+        "revisions/0001.json",
+        "logs/00000003-00ff00ff00ff00ff.log",
+        "control/e1/drain.json",
     ]
 
 

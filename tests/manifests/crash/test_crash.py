@@ -14,7 +14,8 @@ from manifests.verification import verify_structure
 from tests.manifests.crash.killing import Killer, MortalStore, When, killed, mortal_system
 from tests.manifests.crash.life import LOSER, NUM_STEPS, live, tokens_digest
 
-pytestmark = pytest.mark.crash
+# Many processes, one after the other: on a busy machine a test takes minutes.
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108
 BOTH: tuple[When, ...] = ("before", "after")
