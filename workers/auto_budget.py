@@ -26,7 +26,7 @@ PROBE = Ask(2, depth=2)
 SLACK = 0.8  # drafts are grown down to this share of what one must be worth
 SHUT_ROUNDS, MOST_LOADS = 16, 256  # how long, and of how many loads, a shut gate is remembered
 QUIET_ROUNDS = 4  # of rounds without drafts, one in so many is learnt from
-REALISM_MEMORY = 0.02
+REALISM_MEMORY, FORGIVENESS = 0.02, 0.002
 LEAN_MEMORY, LEAN_LIMIT = 0.1, 1.5
 
 
@@ -99,7 +99,7 @@ class AutoBudget:
         )
         plan = best_plan(roots, worth, base=base, num_sequences=num_sequences, costs=self.costs)
         alone = num_sequences / self.costs.alone(base, num_sequences)
-        if plan is None or plan.rate < GAIN * alone:
+        if plan is None or plan.rate * min(self.realism, 1.0) < GAIN * alone:
             return None
         self.expected = plan.rate
         return self._asks(roots, plan)
@@ -183,4 +183,6 @@ class AutoBudget:
             made = spent.num_sequences + float(spent.accepted.sum())
             ratio = min(made / max(seconds * self.promised, 1e-9), 2.0)
             self.realism += REALISM_MEMORY * (ratio - self.realism)
+        else:  # a disappointment is forgotten in time
+            self.realism += FORGIVENESS * (1.0 - self.realism)
         self.promised = 0.0
