@@ -26,12 +26,12 @@ PROBE = Ask(2, depth=2)
 SLACK = 0.8  # drafts are grown down to this share of what one must be worth
 SHUT_ROUNDS, MOST_LOADS = 16, 256  # how long, and of how many loads, a shut gate is remembered
 QUIET_ROUNDS = 4  # of rounds without drafts, one in so many is learnt from
-REALISM_MEMORY = 0.02
+REALISM_MEMORY, FORGIVENESS = 0.02, 0.002
 LEAN_MEMORY, LEAN_LIMIT = 0.1, 1.5
 
 
-Load = tuple[int, tuple[int, ...]]
-"""Sequences of a round, and how open the blocks of its roots are."""
+Load = tuple[int, int]
+"""Sequences of a round, and roughly how open the blocks of its roots are."""
 
 
 @dataclass(slots=True)
@@ -61,6 +61,7 @@ class AutoBudget:
     leans: dict[Name, float] = field(default_factory=dict)  # a sequence's drafts against others'
     shut: ShutLoads = field(default_factory=ShutLoads)
     probe_credit_s: float = 0.0
+    probe_price_s: float = 0.0  # of a probe, when one was last considered
     num_rounds: int = 0
     num_probes: int = 0
     is_probe: bool = False
@@ -78,7 +79,8 @@ class AutoBudget:
         self.is_probe = False
         if not roots:
             return []
-        load = (num_sequences, tuple(sorted(root.masked.bit_length() for root in roots)))
+        openness = sum(root.masked.bit_length() for root in roots)
+        load = (num_sequences, openness // max(1, len(roots) // 2))
         if self.shut.holds(load, now=self.num_rounds):
             return self._probe(roots, base)
         self.leans = {r.name: self.leans.get(r.name, 1.0) for r in roots}
@@ -97,7 +99,7 @@ class AutoBudget:
         )
         plan = best_plan(roots, worth, base=base, num_sequences=num_sequences, costs=self.costs)
         alone = num_sequences / self.costs.alone(base, num_sequences)
-        if plan is None or plan.rate < GAIN * alone:
+        if plan is None or plan.rate * min(self.realism, 1.0) < GAIN * alone:
             return None
         self.expected = plan.rate
         return self._asks(roots, plan)
@@ -107,7 +109,7 @@ class AutoBudget:
         costs, num = self.costs, len(roots)
         pages, masked = sum(r.pages for r in roots) // num, sum(r.masked for r in roots) // num
         unit = unit_size(length=costs.length, pages=pages, masked=masked)
-        handling_s = float(costs.host(0, 0, 1) + costs.drafter(0, 0, 1))
+        handling_s = float(costs.host(0, 0, 0, 1) + costs.drafter(0, 0, 1))
         price = self.rate * (costs.added(plan.size, unit) + handling_s)
         level = self.rate * float(costs.drafter(0, 1, 0))
         floor = self.calibration.inverse(SLACK * price)
@@ -119,13 +121,16 @@ class AutoBudget:
 
     def _probe(self, roots: list[Root], base: ForwardSize) -> list[Ask]:
         """Nobody drafts, or one root does, if a probe is due; they take turns."""
+        if self.probe_credit_s < self.probe_price_s:
+            return [NOTHING] * len(roots)
         chosen = self.num_probes % len(roots)
         unit = unit_size(
             length=self.costs.length, pages=roots[chosen].pages, masked=roots[chosen].masked
         )
         drafts = ForwardSize(*(PROBE.drafts * part for part in unit))
         drafting_s = float(self.costs.drafter(1, PROBE.depth, PROBE.drafts))
-        if self.probe_credit_s < drafting_s + self.costs.added(base, drafts):
+        self.probe_price_s = drafting_s + self.costs.added(base, drafts)
+        if self.probe_credit_s < self.probe_price_s:
             return [NOTHING] * len(roots)
         self.probe_credit_s, self.is_probe = 0.0, True
         self.num_probes += 1
@@ -170,10 +175,14 @@ class AutoBudget:
         if not len(spent.masses) and not self.promised and self.num_rounds % QUIET_ROUNDS:
             return
         self.costs.target.observe(spent.size, spent.target_s)
-        self.costs.host.observe(1.0, spent.num_sequences, len(spent.masses), seconds=spent.host_s)
+        drafting = float(spent.drafter_s > 0.0)
+        counts = (1.0, spent.num_sequences, drafting, len(spent.masses))
+        self.costs.host.observe(*counts, seconds=spent.host_s)
         self.calibration.observe(spent.masses, spent.accepted)
         if self.promised > 0.0:
             made = spent.num_sequences + float(spent.accepted.sum())
             ratio = min(made / max(seconds * self.promised, 1e-9), 2.0)
             self.realism += REALISM_MEMORY * (ratio - self.realism)
+        else:  # a disappointment is forgotten in time
+            self.realism += FORGIVENESS * (1.0 - self.realism)
         self.promised = 0.0

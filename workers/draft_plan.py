@@ -23,11 +23,11 @@ class Costs:
     length: int  # positions of a block
     target: ForwardCost
     drafter: LinearCost  # of calls, levels and drafts
-    host: LinearCost  # of rounds, sequences and drafts
+    host: LinearCost  # of rounds, sequences, rounds that draft, and drafts
 
     def alone(self, base: ForwardSize, num_sequences: int) -> float:
         """A round without drafts."""
-        return float(self.target(base) + self.host(1, num_sequences, 0))
+        return float(self.target(base) + self.host(1, num_sequences, 0, 0))
 
     def added(self, base: ForwardSize, size: ForwardSize) -> float:
         """What computing more adds to a forward."""
@@ -70,7 +70,7 @@ def best_plan(
     wasted = np.where(depths >= room, 1.0 - worths, 0.0)
     total = _running(base, within, sizes_of(roots, owner, wasted, length=costs.length))
     drafts = within.cumsum(axis=1)
-    host = costs.host(1, num_sequences, drafts)
+    host = costs.host(1, num_sequences, 1, drafts)
     seconds = costs.target(total) + costs.drafter(1, levels, drafts) + host
     rates = (num_sequences + np.cumsum(within * worths, axis=1)) / seconds
     level, last = np.unravel_index(int(np.argmax(rates)), rates.shape)
@@ -114,9 +114,10 @@ def best_prefix(
     wasted = np.where(np.concatenate([d.full for d in drafted])[order], 1.0 - worth, 0.0)
     more = sizes_of([d.root for d in drafted], owner, wasted, length=costs.length)
     total = _running(base, np.ones((1, len(worth)), bool), more)
-    host = costs.host(1, num_sequences, np.arange(1.0, len(worth) + 1.0))
+    host = costs.host(1, num_sequences, 1, np.arange(1.0, len(worth) + 1.0))
     profit = np.cumsum(worth) - rate * (costs.target(total)[0] + host)
-    nothing = -rate * costs.alone(base, num_sequences)
+    host_s = float(costs.host(1, num_sequences, 1, 0))  # they are there, evaluated or not
+    nothing = -rate * (float(costs.target(base)) + host_s)
     best = int(np.argmax(profit)) if len(worth) else -1
     taken = owner[: best + 1] if best >= 0 and profit[best] > nothing else owner[:0]
     return [int(n) for n in np.bincount(taken, minlength=len(drafted))]

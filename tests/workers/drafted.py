@@ -39,7 +39,7 @@ def costs(*, table: list[float], draft_s: float = 0.0, level_s: float = 0.0) -> 
         length=L,
         target=ForwardCost(positions=positions, seconds=np.array(table)),
         drafter=LinearCost(coefficients=np.array([0.0, level_s, draft_s])),
-        host=LinearCost(coefficients=np.zeros(3)),
+        host=LinearCost(coefficients=np.zeros(4)),
     )
 
 

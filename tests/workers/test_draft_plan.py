@@ -105,7 +105,7 @@ def test_a_later_prefix_may_pay_where_an_earlier_one_does_not() -> None:
 
 def test_what_the_host_does_for_a_draft_counts() -> None:
     dear = costs(table=FLAT)
-    dear.host = LinearCost(coefficients=np.array([0.0, 0.0, 1.0]))
+    dear.host = LinearCost(coefficients=np.array([0.0, 0.0, 0.0, 1.0]))
     worth = [np.array([0.9])]
     args: dict[str, Any] = {"rate": 1.0, "base": blocks(1), "num_sequences": 1}
     assert best_prefix([drafted(worth[0])], worth, **args, costs=costs(table=FLAT)) == [1]

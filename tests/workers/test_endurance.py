@@ -56,8 +56,8 @@ def _limits(request: SampleRequest) -> Limits:
 
 def _free_auto() -> AutoBudget:
     free = ForwardCost(positions=np.array([4.0, 256.0]), seconds=np.ones(2))
-    nothing = LinearCost(coefficients=np.zeros(3))
-    return AutoBudget(costs=Costs(length=L, target=free, drafter=nothing, host=nothing))
+    nothing, host = (LinearCost(coefficients=np.zeros(n)) for n in (3, 4))
+    return AutoBudget(costs=Costs(length=L, target=free, drafter=nothing, host=host))
 
 
 @pytest.mark.models

@@ -154,8 +154,8 @@ class Whimsical(FixedBudget):
 def _eager() -> AutoBudget:
     """An automatic budget that believes forwards to be free."""
     free = ForwardCost(positions=np.array([1.0, 64.0]) * L, seconds=np.ones(2))
-    nothing = LinearCost(coefficients=np.zeros(3))
-    return AutoBudget(costs=Costs(length=L, target=free, drafter=nothing, host=nothing))
+    nothing, host = (LinearCost(coefficients=np.zeros(n)) for n in (3, 4))
+    return AutoBudget(costs=Costs(length=L, target=free, drafter=nothing, host=host))
 
 
 @pytest.mark.parametrize("rule", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
