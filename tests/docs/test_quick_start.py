@@ -50,13 +50,15 @@ def run(words: list[str], *, place: Path) -> str:
 
 def kill_between_commits(words: list[str], *, place: Path) -> None:
     """Type the command, and kill it with all its processes when the first shard is committed."""
-    driver = subprocess.Popen(
-        typed(words),
-        cwd=place,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    log = place / "driver.log"
+    with log.open("wb") as stderr:
+        driver = subprocess.Popen(
+            typed(words),
+            cwd=place,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
+        )
     commits = place / "out" / "first" / "commits" / "r0000"
     try:
         wait_for(
@@ -64,7 +66,7 @@ def kill_between_commits(words: list[str], *, place: Path) -> None:
             what="the first commit",
             limit_s=LIMIT_S,
         )
-        assert driver.poll() is None
+        assert driver.poll() is None, log.read_text()
     finally:
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
