@@ -81,6 +81,12 @@ class JobStats:
     tokens_per_second: float | None
     """While at least one worker was decoding."""
     decoding_s: float
+    target_s: float
+    """Of all engines: in target forwards, in drafters, and in everything else."""
+    drafter_s: float
+    host_s: float
+    prefix_hit_rate: float | None
+    """Prefix pages that were there already, of all that samples asked for."""
     wall_s_per_sample: float | None
     queue_s_per_sample: float | None
     positions: int
@@ -216,7 +222,17 @@ def _cost(total: dict[str, float], *, records: list[CommitRecord], ok: int) -> d
             "tokens_per_second": _ratio(total["tokens"], decoding_s),
             "decoding_s": decoding_s,
         }
+        | engine_figures(records)
     )
+
+
+def engine_figures(records: list[CommitRecord]) -> dict[str, float | None]:
+    """Where the engines' time went, and how often a prefix page was there."""
+    seconds = {
+        f"{part}_s": counted(records, f"{part}_us") / 1e6 for part in ("target", "drafter", "host")
+    }
+    hits, misses = counted(records, "page_hits"), counted(records, "page_misses")
+    return seconds | {"prefix_hit_rate": _ratio(hits, hits + misses)}
 
 
 def counted(records: Iterable[CommitRecord], name: str) -> int:

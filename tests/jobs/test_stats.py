@@ -8,7 +8,15 @@ import pyarrow as pa
 import pytest
 
 from jobs.reading import OpenJob
-from jobs.stats import ERROR_COUNT, JobStats, busy_seconds, counted, digest_parts, job_stats
+from jobs.stats import (
+    ERROR_COUNT,
+    JobStats,
+    busy_seconds,
+    counted,
+    digest_parts,
+    engine_figures,
+    job_stats,
+)
 from manifests.columns import output_schema
 from manifests.committed import committed_rows
 from manifests.errors import DamagedError
@@ -246,3 +254,21 @@ def test_digest_rows_come_from_the_committed_files_only(tmp_path: Path) -> None:
     assert job_stats(job).tokens_digest == before
     (table,) = committed_rows(job.store, job.plan, read_records(job.store, job.plan))
     assert table["id"].to_pylist() == ["r0", "r1"]
+
+
+def test_the_engines_time_and_prefix_hits_are_summed_over_shards(tmp_path: Path) -> None:
+    job = finished_job(tmp_path, rows=prompts(4), set_=["shards.rows=2"])
+    spent = {"target_us": 3_000_000, "drafter_us": 500_000, "host_us": 250_000}
+    pages = [{"page_hits": 3, "page_misses": 1}, {"page_hits": 0, "page_misses": 4}]
+    records = list(read_records(job.store, job.plan).values())
+    told = [
+        record.model_copy(update={"counters": spent | found})
+        for record, found in zip(records, pages, strict=True)
+    ]
+    assert engine_figures(told) == {
+        "target_s": 6.0,
+        "drafter_s": 1.0,
+        "host_s": 0.5,
+        "prefix_hit_rate": 3 / 8,
+    }
+    assert engine_figures([])["prefix_hit_rate"] is None
