@@ -224,7 +224,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument("--warmup-steps", type=int, default=1200)
     parser.add_argument("--diffusion-steps", type=int, default=3600)
     parser.add_argument("--soft-steps", type=int, default=500)
-    parser.add_argument("--settle-steps", type=int, default=600)
+    parser.add_argument("--settle-steps", type=int, default=1000)
     options = parser.parse_args(list(arguments) if arguments is not None else None)
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)

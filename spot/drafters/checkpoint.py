@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 CONFIG = "drafter.json"
 WEIGHTS = "drafter.safetensors"
-FEATURE_VERSION = 2
+FEATURE_VERSION = 3
 
 if TYPE_CHECKING:
     from torch import nn

@@ -12,31 +12,34 @@ from torch import Tensor
 
 from spot.drafters.base import STALE_TOP
 
-NUM_STATISTICS = 9
-NUM_PATH = 4
+NUM_STATISTICS = 10
+NUM_PATH = 5
 NUM_FEATURES = 2 * STALE_TOP + NUM_STATISTICS + NUM_PATH
 LOG_SCALE = 10.0
 DOUBT_SCALE = 4.0
 DEPTH_SCALE = 8.0
+STEP_SCALE = 8.0
 
 
 def distances(filled: Tensor) -> Tensor:
-    """Steps to the nearest filled position on either side, as log2(1 + steps) / 6.
+    """Steps to the nearest filled position on either side, as log2(1 + steps) / 6, and the lesser.
 
-    The block before counts as filled; behind the block nothing is.
+    The block before counts as filled; behind the block nothing is. The steps to the nearer one are
+    given as they are, over 8: log doubts grow with them about linearly.
 
     Args:
         filled: bool [N, L].
 
     Returns:
-        fp32 [N, L, 2], left and right.
+        fp32 [N, L, 3]: left, right, nearer.
     """
     length = filled.shape[1]
     places = torch.arange(length, device=filled.device).expand(filled.shape)
     left = places.masked_fill(~filled, -1).cummax(-1).values
     right = places.masked_fill(~filled, 2 * length).flip(-1).cummin(-1).values.flip(-1)
     steps = torch.stack([places - left, right - places], dim=-1)
-    return torch.log2(1.0 + steps) / 6.0
+    nearer = steps.amin(-1, keepdim=True) / STEP_SCALE
+    return torch.cat([torch.log2(1.0 + steps) / 6.0, nearer], dim=-1)
 
 
 def stale_features(log_probs: Tensor, doubts: Tensor, masked: Tensor, seen: Tensor) -> Tensor:
@@ -49,7 +52,7 @@ def stale_features(log_probs: Tensor, doubts: Tensor, masked: Tensor, seen: Tens
         seen: bool [B, L], masked at the state that the stale conditionals are of.
 
     Returns:
-        fp32 [B, L, F - 4], zero outside ``masked``.
+        fp32 [B, L, F - NUM_PATH], zero outside ``masked``.
     """
     log_probs = log_probs.masked_fill(~masked[..., None], 0.0)
     probs = log_probs.exp()
@@ -70,7 +73,7 @@ def with_path(shared: Tensor, *, masked: Tensor, taken: Tensor, depth: Tensor) -
     """Append what depends on the path: whether taken, its length, distances to what it fills.
 
     Args:
-        shared: [N, L, F - 4].
+        shared: [N, L, F - NUM_PATH].
         masked: bool [N, L], masked at the root.
         taken: bool [N, L], committed by the hypothetical prefix.
         depth: int64 [N], its length (transitions).

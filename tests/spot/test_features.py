@@ -9,9 +9,11 @@ from spot.drafters.features import distances, stale_features
 
 def test_distances_count_steps_to_what_is_filled_on_either_side() -> None:
     filled = torch.tensor([[False, False, True, False]])
-    steps = torch.exp2(6.0 * distances(filled)[0]) - 1.0
+    found = distances(filled)[0]
+    steps = torch.exp2(6.0 * found[:, :2]) - 1.0
     assert steps[:, 0].tolist() == pytest.approx([1, 2, 0, 1])  # the block before counts
     assert steps[:, 1].tolist() == pytest.approx([2, 1, 0, 5])  # behind the block nothing is
+    assert (8 * found[:, 2]).tolist() == [1, 1, 0, 1]
 
 
 def test_stale_features_tell_what_was_masked_when_the_conditionals_were_computed() -> None:
