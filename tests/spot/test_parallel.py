@@ -72,11 +72,10 @@ sys.stdin.read()
 def test_a_rank_ends_when_the_first_one_is_killed(tmp_path: Path) -> None:
     path = write_released("sdar", tmp_path)
     command = [sys.executable, "-P", "-c", LEADER, str(path)]
-    leader = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert leader.stdout is not None
-    child = psutil.Process(int(leader.stdout.readline()))
-    leader.kill()
-    leader.wait()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as leader:
+        assert leader.stdout is not None
+        child = psutil.Process(int(leader.stdout.readline()))
+        leader.kill()
     _, alive = psutil.wait_procs([child], timeout=60)
     assert alive == []
 
