@@ -72,17 +72,17 @@ sys.stdin.read()
 def test_a_rank_ends_when_the_first_one_is_killed(tmp_path: Path) -> None:
     path = write_released("sdar", tmp_path)
     command = [sys.executable, "-P", "-c", LEADER, str(path)]
-    leader = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert leader.stdout is not None
-    child = psutil.Process(int(leader.stdout.readline()))
-    leader.kill()
-    leader.wait()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as leader:
+        assert leader.stdout is not None
+        child = psutil.Process(int(leader.stdout.readline()))
+        leader.kill()
     _, alive = psutil.wait_procs([child], timeout=60)
     assert alive == []
 
 
-@pytest.mark.models
-def test_a_rank_that_cannot_load_is_an_error_of_the_first(tmp_path: Path) -> None:
+def test_a_target_that_cannot_be_shared_is_refused_before_anybody_is_started(
+    tmp_path: Path,
+) -> None:
     path = write_released("sdar", tmp_path, num_key_value_heads=1)
     with pytest.raises(TargetError, match="2 ranks cannot share num_key_value_heads 1 equally"):
         ParallelTarget.start(path, size=2, threads=1)

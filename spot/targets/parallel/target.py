@@ -10,21 +10,27 @@ import sys
 import tempfile
 import weakref
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Self, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch import distributed as dist
 
 from spot.attention import KVPages
 from spot.targets.base import Unit
-from spot.targets.checkpoint import spec_of
+from spot.targets.checkpoint import read_config, spec_of
+from spot.targets.families import family_of
 from spot.targets.family import TargetError
+from spot.targets.files import CONFIG
 from spot.targets.loading import Loaded, Options, load
+from spot.targets.native import native_settings
 from spot.targets.paged import PagedTarget
 from spot.targets.parallel.messages import Message, Operation, pack_units, send
 from spot.targets.parallel.ranks import Ranks, join, leave
+from spot.targets.parallel.sharding import check_divisible
 
 LEAVE_S = 10.0  # how long the children may take to end when told to
 
@@ -55,6 +61,8 @@ class ParallelTarget(PagedTarget):
                 f"{path}: bidirectional targets are computed on one device: set "
                 "cluster.tensor_parallel to 1"
             )
+        family = family_of(read_config(Path(path)), path=Path(path) / CONFIG)
+        check_divisible(native_settings(family, Path(path)), size)  # before anybody is started
         options = {"device": "cpu", **options}
         with tempfile.TemporaryDirectory(prefix="spotbatch-ranks-") as folder:
             meeting = Path(folder) / "meeting"
@@ -66,6 +74,8 @@ class ParallelTarget(PagedTarget):
                 ranks = join(meeting, rank=0, size=size, device=options["device"])
                 return cls(load(path, ranks=ranks, **options), ranks, children)
             except BaseException:
+                if dist.is_initialized():
+                    leave()
                 _end(children)
                 raise
 
@@ -127,7 +137,8 @@ def _end(children: list[subprocess.Popen[bytes]]) -> None:
     """Close the pipes, which ends a child, and wait."""
     for child in children:
         if child.stdin is not None:
-            child.stdin.close()
+            with suppress(BrokenPipeError):  # it ended by itself
+                child.stdin.close()
     for child in children:
         try:
             child.wait(LEAVE_S)
