@@ -228,7 +228,7 @@ def cost_table(found: Sequence[Part], shapes: Shapes, *, name: str, note: str) -
     """
     units = sorted({part.units for part in found})
     forward = [
-        sum(p.seconds for p in found if p.units == num and True) for num in units
+        sum(p.seconds for p in found if p.units == num and p.name != DRAFTER) for num in units
     ]
     levels = [p.seconds for p in found if p.name == DRAFTER]
     draft_s = max(levels[-1] - levels[0], 0.0) / max(units[-1] - units[0], 1)
