@@ -43,7 +43,7 @@ def test_the_command_prints_both() -> None:
 
 def test_the_schema_takes_the_job_files_of_the_examples(repository: Path) -> None:
     validator = Draft202012Validator(job_schema())
-    paths = [*repository.glob("examples/**/*job*.yaml")]
+    paths = [*repository.glob("examples/[qt]*/*job*.yaml")]
     assert paths
     for path in paths:
         validator.validate(parse_yaml(path.read_text()))

@@ -27,6 +27,9 @@ def digest(job: JobSpec) -> str:
 
 def test_semantic_fields_are_exactly_these() -> None:
     assert sorted(semantic_fields(job_spec())) == [
+        "decode.cache_context",
+        "decode.denoising_steps",
+        "decode.entropy_bound",
         "decode.ignore_eos",
         "decode.max_tokens",
         "decode.min_tokens",
@@ -50,6 +53,7 @@ def test_semantic_fields_are_exactly_these() -> None:
         "input.limit",
         "input.uri",
         "output.carry",
+        "output.postprocess",
         "output.trace",
         "prompt.chat_template",
         "prompt.chat_template_args",
@@ -60,7 +64,9 @@ def test_semantic_fields_are_exactly_these() -> None:
         "seed.value",
         "shards.rows",
         "target.block_length",
+        "target.dtype",
         "target.path",
+        "target.revision",
         "work",
     ]
 

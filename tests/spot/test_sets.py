@@ -11,6 +11,7 @@ from spot.conditionals import stale_of
 from spot.decoder import ReferenceDecoder, Sample
 from spot.drafters.base import STALE_TOP, DraftRequest, Stale
 from spot.drafters.checkpoint import OrderModelShape
+from spot.drafters.features import NUM_FEATURES
 from spot.drafters.set_model import SetModel, doubt_of
 from spot.drafters.sets import (
     SetCalibration,
@@ -119,7 +120,7 @@ def test_full_states_are_drafted_only_where_they_are_of_use() -> None:
 
 def test_a_higher_threshold_lets_fewer_positions_pass() -> None:
     model, batch = _model(), torch.ones(1, LENGTH, dtype=torch.bool)
-    features = torch.randn(1, LENGTH, 77, generator=torch.Generator().manual_seed(3))
+    features = torch.randn(1, LENGTH, NUM_FEATURES, generator=torch.Generator().manual_seed(3))
     passing = []
     for tau in (0.5, 0.9, 0.99):
         law = model(

@@ -1,11 +1,13 @@
 """A pool that does what a script says, and a sink that remembers."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from jobs.driver.looks import Looks, Value
 from jobs.driver.notices import Joined, Notice, Placed, Reported
 from manifests.records import Presence
+from schedulers.events import Event
 from tests.manifests.builders import StoredJob
 from workers.attempt import ShardOrder, ShardOutcome
 
@@ -33,6 +35,14 @@ class FakeNodes:
 
     def is_alive(self, node: str) -> bool:
         return node not in self.dead
+
+
+class FakeLooks(Looks):
+    """Looks that have ended when they are begun: a scripted clock must not outrun real threads."""
+
+    def begin(self, look: Callable[[], Value], then: Callable[[Value], Iterator[Event]]) -> None:
+        super().begin(look, then)
+        self._looks[-1].future.exception()
 
 
 @dataclass(slots=True)

@@ -19,7 +19,16 @@ from schedulers.events import ShardCommitted, ShardLost
 from schedulers.instructions import Cancelled, Drained
 from schedulers.limits import Limits
 from schedulers.machine import Scheduler
-from tests.jobs.driver.fakes import NODE, FakeNodes, FakePool, FakeSink, FakeStops, commit, join
+from tests.jobs.driver.fakes import (
+    NODE,
+    FakeLooks,
+    FakeNodes,
+    FakePool,
+    FakeSink,
+    FakeStops,
+    commit,
+    join,
+)
 from tests.manifests.builders import CREATED, StoredJob
 from workers.actor import Heartbeat
 from workers.attempt import Attempt, ShardOutcome
@@ -70,6 +79,7 @@ def make_loop(
         ),
         pool=pool,
         nodes=nodes or FakeNodes(),
+        looks=FakeLooks(),
         tracker=tracker,
         progress=FakeSink(),
         stop_requests=stops or FakeStops(),
