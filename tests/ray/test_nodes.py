@@ -61,20 +61,20 @@ def node_of(pid: int, nodes: list[Any]) -> Any:
 def test_a_node_that_goes_is_nobodys_fault_and_its_shards_are_done_elsewhere(
     cluster: Any, job: StoredJob, gate: GateFolder, sink: FakeSink, tmp_path: Path
 ) -> None:
-    nodes = [cluster.add_node(**NODE)]
+    nodes = [cluster.add_node(**NODE) for _ in range(2)]  # Ray adds none outside the main thread
     gate.hold(0, 0)
 
     def take_away() -> None:
         node = node_of(gate.wait_until_reached(0, 0), nodes)
-        nodes.append(cluster.add_node(**NODE))
         cluster.remove_node(node, allow_graceful=False)
+        nodes.remove(node)
         gate.open(0, 0)
 
     with ThreadPoolExecutor(1) as background:
         taken = background.submit(take_away)
         result = run(job, cluster, sink)
         taken.result()
-    cluster.remove_node(nodes[1], allow_graceful=False)
+    cluster.remove_node(nodes[0], allow_graceful=False)
     assert result.outcome == "sealed", sink.messages
     assert_whole(job)
     assert {failure.kind for failure in read_failures(job.store)} == {"infrastructure"}
@@ -84,22 +84,23 @@ def test_a_node_that_goes_is_nobodys_fault_and_its_shards_are_done_elsewhere(
 def test_a_node_that_drains_gets_no_more_work_and_may_then_be_killed(
     cluster: Any, job: StoredJob, gate: GateFolder, sink: FakeSink, tmp_path: Path
 ) -> None:
-    nodes = [cluster.add_node(**NODE)]
+    nodes = [cluster.add_node(**NODE) for _ in range(2)]
     gate.hold(0, 0)
 
     def drain_then_kill() -> None:
         pid = gate.wait_until_reached(0, 0)
-        nodes.append(cluster.add_node(**NODE))
-        drain(cluster, node_of(pid, nodes))
+        node = node_of(pid, nodes)
+        drain(cluster, node)
         psutil.wait_procs([psutil.Process(pid)], timeout=120)  # the driver ends it: no time is left
-        cluster.remove_node(nodes[0], allow_graceful=False)
+        cluster.remove_node(node, allow_graceful=False)
+        nodes.remove(node)
         gate.open(0, 0)
 
     with ThreadPoolExecutor(1) as background:
         drained = background.submit(drain_then_kill)
         result = run(job, cluster, sink)
         drained.result()
-    cluster.remove_node(nodes[1], allow_graceful=False)
+    cluster.remove_node(nodes[0], allow_graceful=False)
     assert result.outcome == "sealed", sink.messages
     assert "its node drains" in "\n".join(sink.messages)
     assert {failure.kind for failure in read_failures(job.store)} == {"infrastructure"}
