@@ -65,9 +65,11 @@ def test_a_node_that_goes_is_nobodys_fault_and_its_shards_are_done_elsewhere(
     gate.hold(0, 0)
 
     def take_away() -> None:
-        node = node_of(gate.wait_until_reached(0, 0), nodes)
+        pid = gate.wait_until_reached(0, 0)
+        held, node = psutil.Process(pid), node_of(pid, nodes)
         cluster.remove_node(node, allow_graceful=False)
         nodes.remove(node)
+        psutil.wait_procs([held], timeout=120)  # it outlives its node for a moment
         gate.open(0, 0)
 
     with ThreadPoolExecutor(1) as background:
@@ -123,8 +125,9 @@ def drain(cluster: Any, node: Any) -> None:
 
 
 def test_a_node_with_another_instruction_set_is_refused_by_name(
-    cluster: Any, sink: FakeSink, tmp_path: Path
+    cluster: Any, gate: GateFolder, sink: FakeSink, tmp_path: Path
 ) -> None:
+    gate.hold(0, 0)  # the job must not be over before the second worker is there
     node = cluster.add_node(**NODE)
     other = cluster.add_node(**NODE, env_vars=OTHER_BITS)
     write_sdar_twin(tmp_path / "twin")
@@ -140,14 +143,24 @@ def test_a_node_with_another_instruction_set_is_refused_by_name(
         }
     )
     planned = plan_job(spec)
-    result = run_job(planned.store, planned.plan, spec, sink)
+
+    def go_on_when_refused() -> None:
+        wait_for(lambda: bool(refusals(sink)), what="a refusal of one node's worker")
+        gate.open(0, 0)
+
+    with ThreadPoolExecutor(1) as background:
+        background.submit(go_on_when_refused)
+        result = run_job(planned.store, planned.plan, spec, sink)
     for added in (node, other):
         cluster.remove_node(added, allow_graceful=False)
     assert result.outcome == "sealed"
-    refusals = [text for text in sink.messages if "has instruction_set" in text]
-    assert refusals, sink.messages
-    assert "but the job was begun with" in refusals[0]
+    assert "but the job was begun with" in refusals(sink)[0]
     assert len(planned.store.list(commit_prefix())) == 8
+
+
+def refusals(sink: FakeSink) -> list[str]:
+    """What was said of workers with another instruction set."""
+    return [text for text in sink.messages if "has instruction_set" in text]
 
 
 def test_a_frozen_worker_is_overtaken_while_it_is_stopped_and_its_thaw_changes_nothing(
