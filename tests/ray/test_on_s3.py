@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -54,7 +53,7 @@ def store(s3_bucket: str, job: StoredJob) -> Store:
 
 def test_a_job_in_s3_is_finished_by_another_driver_and_says_no_secret(store: Store) -> None:
     driver = subprocess.run(
-        [sys.executable, driver_process.__file__, store.uri, "1"],
+        driver_process.command(store.uri, cluster={"workers": 1}),
         capture_output=True,
         text=True,
         timeout=240,
