@@ -108,9 +108,13 @@ def read_shard(store: Store, plan: Plan, shard: int) -> list[StagedRow]:
 
 
 def read_row_group(path: Any, *, row_group: int) -> pa.Table:
-    """One row group of a staged file, page checksums verified."""
+    """One row group of a staged file, page checksums verified.
+
+    In this thread only: a thread of Arrow's pool that lets go of a Python reader's bytes while the
+    interpreter ends aborts the process.
+    """
     with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=True) as file:
-        return file.read_row_group(row_group)
+        return file.read_row_group(row_group, use_threads=False)
 
 
 def checked_rows(table: pa.Table, *, shard_plan: ShardPlan) -> list[StagedRow]:

@@ -19,7 +19,7 @@ def read_parquet(stream: IO[bytes], label: str, wanted: Wanted) -> Iterator[RawR
         with pq.ParquetFile(stream, pre_buffer=False, buffer_size=1 << 20) as file:
             check_schema(label, file.schema_arrow, wanted)
             columns = wanted.kept(file.schema_arrow.names)
-            batches = file.iter_batches(batch_size=BATCH_ROWS, columns=columns)
+            batches = file.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False)
             yield from batch_rows(batches, label)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"input.uri: {label} cannot be read as Parquet: {reason(error)}") from None
