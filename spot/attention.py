@@ -139,6 +139,12 @@ def attend(
     return out.view(query.shape)
 
 
+def as_units(packed: Tensor, block_length: int) -> Tensor:
+    """Units packed as one row, [1, H, U * L, D], apart: [U, H, L, D]."""
+    apart: Tensor = packed[0].unflatten(1, (-1, block_length))
+    return apart.transpose(0, 1)
+
+
 def attention_function(
     module: nn.Module,
     query: Tensor,
@@ -152,15 +158,10 @@ def attention_function(
     **_: Any,
 ) -> tuple[Tensor, None]:
     """The same in the shapes of transformers' attention interface: units packed as one row."""
-
-    def units(x: Tensor) -> Tensor:
-        heads, _, size = x.shape[1:]
-        return x[0].view(heads, -1, block_length, size).transpose(0, 1)
-
     out = attend(
-        units(query),
-        units(key),
-        units(value),
+        as_units(query, block_length),
+        as_units(key, block_length),
+        as_units(value, block_length),
         layer=int(module.layer_idx),  # type: ignore[arg-type]
         context=block_context,
         scaling=scaling,

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from spot.attention import as_units
 from spot.targets.base import CanvasUnit, Opened
 
 CANVAS = "spotbatch_canvas"
@@ -100,16 +101,10 @@ def attention_function(
     if isinstance(canvas, Opening):
         out = attend_canvas(query[0], key[0], value[0], opening=canvas, scaling=scaling)
         return out.transpose(0, 1)[None], None
-    length = canvas.block_length
-
-    def units(x: Tensor) -> Tensor:
-        packed: Tensor = x[0].unflatten(1, (-1, length))
-        return packed.transpose(0, 1)
-
     out = attend_states(
-        units(query),
-        units(key),
-        units(value),
+        as_units(query, canvas.block_length),
+        as_units(key, canvas.block_length),
+        as_units(value, canvas.block_length),
         layer=int(module.layer_idx),  # type: ignore[arg-type]
         states=canvas,
         scaling=scaling,
