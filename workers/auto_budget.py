@@ -11,21 +11,24 @@ A draft costs a whole block and saves at most one transition later. Two decision
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from workers.budget import NOTHING, Ask, Drafted, Name, Root, Spent
 from workers.costs import Floats, ForwardSize, unit_size
 from workers.draft_plan import Costs, Plan, best_plan, best_prefix
-from workers.masses import CHILD, Calibration, MassProfile, by_depth, levels_of
+from workers.masses import CHILD, Calibration, MassProfile, bin_of, by_depth, levels_of
 
 MAX_DRAFTS = 24
 GAIN = 1.02  # drafting must promise this much more than not drafting
 PROBE_SHARE = 0.001  # of the time
 PROBE = Ask(2, depth=2)
+FAMILIAR = 3.0  # a bin of the profile is probed at any price until so much of it was seen
 SLACK = 0.8  # drafts are grown down to this share of what one must be worth
-SHUT_ROUNDS, MOST_LOADS = 16, 256  # how long, and of how many loads, a shut gate is remembered
-QUIET_ROUNDS = 4  # of rounds without drafts, one in so many is learnt from
+# How long a shut gate is believed, at first and at most, and of how many loads it is remembered.
+SHUT_ROUNDS, MOST_SHUT_ROUNDS, MOST_LOADS = 16, 256, 256
+QUIET_ROUNDS = 16  # of rounds without drafts, one in so many is learnt from
 REALISM_MEMORY, FORGIVENESS = 0.02, 0.002
 LEAN_MEMORY, LEAN_LIMIT = 0.1, 1.5
 
@@ -34,21 +37,38 @@ Load = tuple[int, int]
 """Sequences of a round, and roughly how open the blocks of its roots are."""
 
 
+class Shut(NamedTuple):
+    """What is known of a load at which the gate was shut."""
+
+    until: int  # the last round for which that is believed
+    rounds: int  # for how many it was believed
+
+
 @dataclass(slots=True)
 class ShutLoads:
-    """Loads at which the gate was found shut lately; asking again would only cost time."""
+    """Loads at which the gate was found shut lately; asking again would only cost time.
 
-    until: dict[Load, int] = field(default_factory=dict)  # the round up to which it is believed
+    The more often in a row a load was found shut, the longer that is believed.
+    """
+
+    known: dict[Load, Shut] = field(default_factory=dict)
 
     def holds(self, load: Load, *, now: int) -> bool:
         """Whether the gate is shut for this load."""
-        return self.until.get(load, -1) >= now
+        shut = self.known.get(load)
+        return shut is not None and now <= shut.until
 
     def remember(self, load: Load, *, now: int) -> None:
         """It is, for some rounds."""
-        if len(self.until) >= MOST_LOADS:
-            self.until.clear()
-        self.until[load] = now + SHUT_ROUNDS
+        before = self.known.get(load)
+        rounds = SHUT_ROUNDS if before is None else min(2 * before.rounds, MOST_SHUT_ROUNDS)
+        if len(self.known) >= MOST_LOADS:
+            self.known.clear()
+        self.known[load] = Shut(now + rounds, rounds)
+
+    def forget(self, load: Load) -> None:
+        """It was found open."""
+        self.known.pop(load, None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,7 +84,8 @@ class AutoBudget:
     probe_price_s: float = 0.0  # of a probe, when one was last considered
     num_rounds: int = 0
     num_probes: int = 0
-    is_probe: bool = False
+    is_probe: bool = False  # the drafts that were asked for last are one
+    probed: bool = False  # the same of the round under way
     expected: float = 0.0  # transitions per second that the gate counts on next round
     promised: float = 0.0  # the same of the round under way; 0 where it has no drafts
     realism: float = 1.0  # realised against expected
@@ -88,15 +109,14 @@ class AutoBudget:
         if asks is None:
             self.shut.remember(load, now=self.num_rounds)
             return self._probe(roots, base)
+        self.shut.forget(load)
         return asks
 
     def _gate(
         self, roots: list[Root], *, base: ForwardSize, num_sequences: int
     ) -> list[Ask] | None:
         """What each root is asked for; None where nobody should draft."""
-        worth = self.profile.expect(
-            np.array([r.masked for r in roots]), np.array(list(self.leans.values()))
-        )
+        worth = self.profile.expect([r.masked for r in roots], np.array(list(self.leans.values())))
         plan = best_plan(roots, worth, base=base, num_sequences=num_sequences, costs=self.costs)
         alone = num_sequences / self.costs.alone(base, num_sequences)
         if plan is None or plan.rate * min(self.realism, 1.0) < GAIN * alone:
@@ -120,21 +140,29 @@ class AutoBudget:
         ]
 
     def _probe(self, roots: list[Root], base: ForwardSize) -> list[Ask]:
-        """Nobody drafts, or one root does, if a probe is due; they take turns."""
-        if self.probe_credit_s < self.probe_price_s:
+        """Nobody drafts, or one root does, if a probe is due."""
+        chosen = self._least_known(roots)
+        is_new = self.profile.seen[bin_of(roots[chosen].masked)] < FAMILIAR
+        if not is_new and self.probe_credit_s < self.probe_price_s:
             return [NOTHING] * len(roots)
-        chosen = self.num_probes % len(roots)
         unit = unit_size(
             length=self.costs.length, pages=roots[chosen].pages, masked=roots[chosen].masked
         )
         drafts = ForwardSize(*(PROBE.drafts * part for part in unit))
         drafting_s = float(self.costs.drafter(1, PROBE.depth, PROBE.drafts))
         self.probe_price_s = drafting_s + self.costs.added(base, drafts)
-        if self.probe_credit_s < self.probe_price_s:
+        if not is_new and self.probe_credit_s < self.probe_price_s:
             return [NOTHING] * len(roots)
-        self.probe_credit_s, self.is_probe = 0.0, True
-        self.num_probes += 1
+        self.probe_credit_s = max(0.0, self.probe_credit_s - self.probe_price_s)
+        self.is_probe, self.num_probes = True, self.num_probes + 1
         return [PROBE if i == chosen else NOTHING for i in range(len(roots))]
+
+    def _least_known(self, roots: list[Root]) -> int:
+        """The root of whose drafts the least was seen; equals take turns."""
+        seen = self.profile.seen
+        first = self.num_probes % len(roots)
+        turns = [*range(first, len(roots)), *range(first)]
+        return min(turns, key=lambda i: float(seen[bin_of(roots[i].masked)]))
 
     def choose(
         self, drafted: list[Drafted], *, base: ForwardSize, num_sequences: int, seconds: float
@@ -142,6 +170,7 @@ class AutoBudget:
         """The prefix scan; a probe is evaluated whatever it found."""
         worths = [self.calibration(d.drafts.masses.astype(np.float64)) for d in drafted]
         self._learn(drafted, worths, seconds)
+        self.probed = self.is_probe
         if self.is_probe:
             return [len(w) for w in worths]
         self.promised = self.expected
@@ -172,6 +201,8 @@ class AutoBudget:
         seconds = spent.target_s + spent.drafter_s + spent.host_s
         self.probe_credit_s += PROBE_SHARE * seconds
         self.num_rounds += 1
+        if self.probed:
+            self._settle_probe(spent, seconds)
         if not len(spent.masses) and not self.promised and self.num_rounds % QUIET_ROUNDS:
             return
         self.costs.target.observe(spent.size, spent.target_s)
@@ -186,3 +217,12 @@ class AutoBudget:
         else:  # a disappointment is forgotten in time
             self.realism += FORGIVENESS * (1.0 - self.realism)
         self.promised = 0.0
+
+    def _settle_probe(self, spent: Spent, seconds: float) -> None:
+        """What a probe's drafts brought is given back; one that paid opens the question again."""
+        accepted = float(spent.accepted.sum())
+        gained_s = seconds * accepted / (spent.num_sequences + accepted)
+        self.probe_credit_s += gained_s
+        if gained_s > self.probe_price_s:
+            self.shut.known.clear()
+        self.probed = False

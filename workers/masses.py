@@ -93,9 +93,9 @@ def _prior() -> Floats:
     return np.broadcast_to(0.6**depth * 0.35**rank, (NUM_BINS, NUM_DEPTHS, NUM_RANKS)).copy()
 
 
-def bin_of(masked: Ints) -> Ints:
+def bin_of(masked: int) -> int:
     """Which bin a number of masked positions falls into: 1, 2-3, 4-7, and so on."""
-    return np.clip(np.log2(np.maximum(masked, 1)).astype(np.int64), 0, NUM_BINS - 1)
+    return min(max(masked.bit_length() - 1, 0), NUM_BINS - 1)
 
 
 @dataclass(slots=True)
@@ -105,9 +105,9 @@ class MassProfile:
     worth: Floats = field(default_factory=_prior)  # [B, D, K]
     seen: Floats = field(default_factory=lambda: np.full(NUM_BINS, 1.0))  # [B]
 
-    def expect(self, masked: Ints, leans: Floats) -> Floats:
+    def expect(self, masked: list[int], leans: Floats) -> Floats:
         """Worth of the drafts of N roots by depth and rank; [N, D, K], none above its parent."""
-        worth = np.minimum.accumulate(self.worth, axis=1)[bin_of(masked)]
+        worth = np.minimum.accumulate(self.worth, axis=1)[[bin_of(m) for m in masked]]
         return np.minimum(1.0, leans[:, None, None] * worth)
 
     def observe(self, masked: int, found: Floats, *, bound: float) -> float:
@@ -121,7 +121,7 @@ class MassProfile:
         Returns:
             Their worth against what was expected of them.
         """
-        which = min(max(masked.bit_length() - 1, 0), NUM_BINS - 1)
+        which = bin_of(masked)
         expected = self.worth[which]
         found = np.where(np.isinf(found), np.minimum(expected, bound / 2), found)
         looked = ~np.isnan(found)

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from tests.workers.drafted import blocks, costs, drafted, root
-from workers.auto_budget import PROBE, AutoBudget
+from workers.auto_budget import (
+    FAMILIAR,
+    MOST_SHUT_ROUNDS,
+    PROBE,
+    SHUT_ROUNDS,
+    AutoBudget,
+    ShutLoads,
+)
 from workers.budget import Ask, Root, Spent
 
 FLAT = [1.0] * 64
@@ -12,7 +19,10 @@ STEEP = [float(n) for n in range(1, 65)]
 
 
 def _budget(table: list[float], *, level_s: float = 0.001) -> AutoBudget:
-    return AutoBudget(costs=costs(table=table, level_s=level_s, draft_s=1e-6))
+    """A budget that has seen something of every kind of root."""
+    budget = AutoBudget(costs=costs(table=table, level_s=level_s, draft_s=1e-6))
+    budget.profile.seen[:] = FAMILIAR
+    return budget
 
 
 def _roots(num: int) -> list[Root]:
@@ -79,6 +89,51 @@ def test_a_probe_is_evaluated_whatever_it_found() -> None:
     assert ask == PROBE
     budget.expected = 10.0  # at the price of a second nothing would be taken
     assert _choose(budget, [0.01, 0.001], ask=ask) == [2]
+
+
+def test_the_least_known_root_is_probed_at_once_whatever_the_price() -> None:
+    budget = _budget(STEEP)
+    budget.profile.seen[:2] = FAMILIAR - 1.0, FAMILIAR - 2.0
+    roots = [root(0, masked=20), root(1, masked=1), root(2, masked=2)]
+    asks = budget.ask(roots, base=blocks(3), num_sequences=3)
+    assert [a.drafts for a in asks] == [0, 0, PROBE.drafts]
+
+
+def _probed(budget: AutoBudget, *, accepted: bool) -> list[Ask]:
+    """What is asked after a probe that nobody would have made but for its credit."""
+    assert [a.drafts for a in _ask(budget, 8)] == [0] * 8
+    price = budget.probe_price_s
+    budget.probe_credit_s = 1.01 * price
+    asks = _ask(budget, 8)
+    ask = next(a for a in asks if a.drafts)
+    found = drafted(np.array([0.9, 0.8]), ask=ask)
+    budget.choose([found], base=blocks(8), num_sequences=8, seconds=0.001)
+    budget.observe(_spent(8, seconds=16.0, masses=[0.9, 0.8], accepted=[accepted, accepted]))
+    return _ask(budget, 8)
+
+
+def test_a_probe_that_paid_for_itself_is_followed_by_another() -> None:
+    assert any(a.drafts for a in _probed(_budget(STEEP), accepted=True))
+
+
+def test_a_probe_that_brought_nothing_is_not() -> None:
+    assert not any(a.drafts for a in _probed(_budget(STEEP), accepted=False))
+
+
+def test_a_shut_gate_is_believed_the_longer_the_more_often_it_was_found_shut() -> None:
+    shut, load = ShutLoads(), (8, 40)
+    shut.remember(load, now=0)
+    assert shut.holds(load, now=SHUT_ROUNDS)
+    assert not shut.holds(load, now=SHUT_ROUNDS + 1)
+    shut.remember(load, now=100)
+    assert shut.holds(load, now=100 + 2 * SHUT_ROUNDS)
+    for _ in range(10):
+        shut.remember(load, now=1000)
+    assert not shut.holds(load, now=1000 + MOST_SHUT_ROUNDS + 1)
+    shut.forget(load)
+    assert not shut.holds(load, now=1000)
+    shut.remember(load, now=2000)
+    assert not shut.holds(load, now=2000 + SHUT_ROUNDS + 1)
 
 
 def test_drafts_that_are_never_accepted_shut_the_gate() -> None:

@@ -58,7 +58,7 @@ def test_the_inverse_finds_the_mass_of_a_worth() -> None:
 
 
 def test_positions_fall_into_bins_by_powers_of_two() -> None:
-    assert bin_of(np.array([1, 2, 3, 4, 7, 8, 32])).tolist() == [0, 1, 1, 2, 2, 3, 5]
+    assert [bin_of(masked) for masked in (1, 2, 3, 4, 7, 8, 32)] == [0, 1, 1, 2, 2, 3, 5]
 
 
 def test_a_profile_learns_from_the_roots_of_its_bin_only() -> None:
@@ -67,9 +67,9 @@ def test_a_profile_learns_from_the_roots_of_its_bin_only() -> None:
     for _ in range(200):
         profile.observe(20, found, bound=0.0)
     ones = np.ones(2)
-    learnt, other = profile.expect(np.array([20, 3]), ones)
+    learnt, other = profile.expect([20, 3], ones)
     assert learnt == pytest.approx(found, abs=1e-3)
-    assert np.array_equal(other, before.expect(np.array([20, 3]), ones)[1])
+    assert np.array_equal(other, before.expect([20, 3], ones)[1])
 
 
 def test_what_nobody_looked_for_stays_as_it_was() -> None:
@@ -85,15 +85,15 @@ def test_no_draft_is_expected_to_be_worth_more_than_its_parent() -> None:
     found = by_depth(_drafts([0.1], [1]), np.array([0.1]), levels=1, depth=1)
     for _ in range(200):
         profile.observe(20, found, bound=0.0)
-    expected = profile.expect(np.array([20]), np.ones(1))[0]
+    expected = profile.expect([20], np.ones(1))[0]
     assert expected.max() == pytest.approx(0.1, rel=0.01)
     assert (np.diff(expected, axis=0) <= 0.0).all()
 
 
 def test_a_sequences_lean_scales_what_is_expected_of_it() -> None:
-    heavy, light = MassProfile().expect(np.array([20, 20]), np.array([1.2, 0.6]))
+    heavy, light = MassProfile().expect([20, 20], np.array([1.2, 0.6]))
     assert light == pytest.approx(heavy / 2)
-    assert MassProfile().expect(np.array([20]), np.array([9.0])).max() == 1.0
+    assert MassProfile().expect([20], np.array([9.0])).max() == 1.0
 
 
 def test_levels_end_where_growing_on_did_not_pay() -> None:
