@@ -85,8 +85,7 @@ def rejection(
         if index >= len(proposals):
             return Step((drawn,))
         proposal, place = proposals[index], drawn.position - start
-        row = int(conditionals.row_of[states[index], place])
-        logits = conditionals.logits[row : row + 1]
+        logits = conditionals.logits[conditionals.row_of[states[index], place].view(1)]
         target_law = law(logits, rule)[0].numpy()
         proposed = torch.tensor([start + proposal.position])
         token = torch.tensor([[proposal.token]])

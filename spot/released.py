@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from spot.targets.base import Conditionals
+from spot.targets.logit_rows import LogitRows
 from spot.transition import Rule, confidence, draw, tempered
 
 ROWS_AT_ONCE = 64  # rows of the vocabulary that are drawn together, to bound memory
@@ -83,7 +84,7 @@ def released_selection(
             rule=rule,
         )
     elif rule.name == "entropy_bounded":
-        values = -entropy(conditionals.logits, rule)[rows]
+        values = -_entropies(conditionals.logits, rows, rule)
     else:
         values = conditionals.confidence.double()[rows]
     scores = torch.full(masked.shape, -torch.inf, dtype=torch.float64, device=rows.device)
@@ -158,8 +159,12 @@ def entropy(logits: Tensor, rule: Rule) -> Tensor:
     return total.float().double()
 
 
+def _entropies(logits: LogitRows, rows: Tensor, rule: Rule) -> Tensor:
+    return torch.cat([entropy(logits[some], rule) for some in rows.split(ROWS_AT_ONCE)])
+
+
 def _drawn(
-    logits: Tensor, rows: Tensor, *, keys: Tensor, positions: Tensor, steps: Tensor, rule: Rule
+    logits: LogitRows, rows: Tensor, *, keys: Tensor, positions: Tensor, steps: Tensor, rule: Rule
 ) -> Tensor:
     """Confidence of the tokens that every row would commit, fp64."""
     parts = []

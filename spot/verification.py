@@ -18,14 +18,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from spot.limits import Ending, Limits, ending
 from spot.released import Selection, drawn_confidence, released_selection
 from spot.targets.base import Conditionals, State
+from spot.targets.logit_rows import rows_at_once
 from spot.trajectory import Commit, Move
 from spot.transition import Rule, draw, select, tied
+
+DRAWING_BYTES = 32  # of a logit while a token is drawn: noise and tempered logits in fp64
 
 VerifierName = Literal["coupled", "uncoupled", "greedy", "rejection"]
 
@@ -85,28 +89,68 @@ def transitions(
     )
     pair, position = chosen.nonzero(as_tuple=True)
     row = conditionals.row_of[states[pair], position]
-    best, best_log = conditionals.token[row], conditionals.confidence[row]
     absolute = starts[pair] + position
-    if rule.temperature == 0.0:
-        token, log_prob = best, best_log
-    else:
-        logits = conditionals.logits[row]
-        token = draw(logits, keys=keys[pair], positions=absolute, steps=steps[pair], rule=rule)
-        drop = logits.gather(1, token[:, None]) - logits.gather(1, best[:, None])
-        log_prob = best_log + drop[:, 0]
-    conf = best_log
-    if rule.is_released:
-        conf = drawn_confidence(conditionals.logits[row], token, rule).float()
+    drawn = _drawn(
+        conditionals, row, keys=keys[pair], positions=absolute, steps=steps[pair], rule=rule
+    )
     counts = chosen.sum(-1).cpu().numpy()
     return Transitions(
         first=np.concatenate([[0], np.cumsum(counts)]),
         position=absolute.cpu().numpy(),
-        token=token.cpu().numpy(),
-        confidence=conf.cpu().numpy(),
-        log_probability=log_prob.cpu().numpy(),
-        best=best.cpu().numpy(),
+        token=drawn.token.cpu().numpy(),
+        confidence=drawn.confidence.cpu().numpy(),
+        log_probability=drawn.log_probability.cpu().numpy(),
+        best=conditionals.token[row].cpu().numpy(),
         tied=ties.cpu().numpy(),
     )
+
+
+class _Drawn(NamedTuple):
+    """What rows commit; the fields of ``Transitions``, [R] each."""
+
+    token: Tensor
+    confidence: Tensor
+    log_probability: Tensor
+
+
+def _drawn(
+    conditionals: Conditionals,
+    rows: Tensor,
+    *,
+    keys: Tensor,
+    positions: Tensor,
+    steps: Tensor,
+    rule: Rule,
+) -> _Drawn:
+    """The tokens of chosen rows, a piece of the vocabulary's rows at a time."""
+    best_log = conditionals.confidence[rows]
+    if rule.temperature == 0.0:
+        return _Drawn(conditionals.token[rows], best_log, best_log)
+    size = rows_at_once(conditionals.logits.shape[1], bytes_each=DRAWING_BYTES)
+    parts = [
+        _draw_piece(
+            conditionals, rows[p], keys=keys[p], positions=positions[p], steps=steps[p], rule=rule
+        )
+        for p in torch.arange(len(rows), device=rows.device).split(size)
+    ]
+    return _Drawn(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+
+def _draw_piece(
+    conditionals: Conditionals,
+    rows: Tensor,
+    *,
+    keys: Tensor,
+    positions: Tensor,
+    steps: Tensor,
+    rule: Rule,
+) -> _Drawn:
+    """Above temperature 0."""
+    logits, best_log = conditionals.logits[rows], conditionals.confidence[rows]
+    token = draw(logits, keys=keys, positions=positions, steps=steps, rule=rule)
+    drop = logits.gather(1, token[:, None]) - logits.gather(1, conditionals.token[rows][:, None])
+    own = drawn_confidence(logits, token, rule).float() if rule.is_released else best_log
+    return _Drawn(token, own, best_log + drop[:, 0])
 
 
 def _selection(

@@ -159,10 +159,9 @@ class AutoBudget:
 
     def _least_known(self, roots: list[Root]) -> int:
         """The root of whose drafts the least was seen; equals take turns."""
-        seen = self.profile.seen
+        seen = self.profile.seen[[bin_of(root.masked) for root in roots]]
         first = self.num_probes % len(roots)
-        turns = [*range(first, len(roots)), *range(first)]
-        return min(turns, key=lambda i: float(seen[bin_of(roots[i].masked)]))
+        return (int(np.argmin(np.roll(seen, -first))) + first) % len(roots)
 
     def choose(
         self, drafted: list[Drafted], *, base: ForwardSize, num_sequences: int, seconds: float

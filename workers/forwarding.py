@@ -10,6 +10,7 @@ from torch import Tensor
 
 from spot.attention import KVPages
 from spot.targets.base import Conditionals, Target, Unit, evaluate
+from spot.targets.logit_rows import LogitRows
 from workers.rounds import Round
 
 # PyTorch's CPU allocator has no exception type of its own; this is how its RuntimeError begins.
@@ -36,7 +37,7 @@ def join(parts: list[Conditionals]) -> Conditionals:
         rows += part.confidence.numel()
     return Conditionals(
         torch.cat(rows_of),
-        torch.cat([p.logits for p in parts]),
+        LogitRows.join([p.logits for p in parts]),
         torch.cat([p.confidence for p in parts]),
         torch.cat([p.token for p in parts]),
     )

@@ -46,6 +46,7 @@ class Recording:
 
     def add(self, names: list[Name], logits: Tensor, *, rows: list[int]) -> None:
         """Logits [R, V] of consecutive states, ``rows`` of them each."""
+        assert len(logits) == sum(rows), "the rows of a forward came in pieces"
         for name, num in zip(names, rows, strict=True):
             self.first_row.setdefault(name, self._num_rows)
             self._num_rows += num

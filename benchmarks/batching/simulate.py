@@ -9,10 +9,12 @@ from benchmarks.batching.document import EngineRow
 from benchmarks.batching.recorded import Recording, RecordingTarget, ReplayedTarget
 from benchmarks.batching.runs import Bench, Run, drafter_for, fixed, row_of
 from benchmarks.batching.simulated import SimulatedClock, SimulatedDrafter, SimulatedTarget
-from benchmarks.batching.wall import WARM_UP, Progress
+from benchmarks.batching.wall import Progress
 from benchmarks.workload import Workload
 from spot.targets.base import Target
 from workers.profiling import profile
+
+WARM_UP = 16  # samples that every policy decodes before it is measured
 
 
 def simulated_rows(

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from spot.attention import KVPages
 from spot.targets.checkpoint import TargetSpec
-from spot.transition import ban, confidence
+from spot.targets.logit_rows import Head, LogitRows
 
 State = NDArray[np.int64]
 
@@ -70,7 +70,7 @@ class Conditionals(NamedTuple):
     """
 
     row_of: Tensor  # int64 [S, L]
-    logits: Tensor  # fp32 [R, V], banned ids at -inf
+    logits: LogitRows  # fp32 [R, V], banned ids at -inf
     confidence: Tensor  # fp32 [R]
     token: Tensor  # int64 [R], the untempered best token
 
@@ -89,17 +89,13 @@ def evaluate(target: Target, units: list[Unit], pages: KVPages, *, num_states: i
     return conditionals_of(target, hidden, np.stack([u.state for u in units[:num_states]]))
 
 
-class Head(Protocol):
-    """What turns hidden states into conditionals, whatever computed them."""
+class MaskedHead(Head, Protocol):
+    """A head that knows what a masked position holds."""
 
     spec: TargetSpec
-    banned: Tensor
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Hidden rows [R, E] to logits [R, V]; a row does not depend on the others."""
 
 
-def conditionals_of(head: Head, hidden: Tensor, states: State) -> Conditionals:
+def conditionals_of(head: MaskedHead, hidden: Tensor, states: State) -> Conditionals:
     """Conditionals at the masked positions of evaluated states.
 
     Args:
@@ -109,9 +105,8 @@ def conditionals_of(head: Head, hidden: Tensor, states: State) -> Conditionals:
     """
     masked = torch.from_numpy(states == head.spec.mask_id).to(hidden.device)
     row_of = (masked.flatten().cumsum(0).view_as(masked) - 1).masked_fill(~masked, -1)
-    logits = ban(head.logits(hidden[masked]), head.banned)
-    conf, token = confidence(logits)
-    return Conditionals(row_of, logits, conf, token)
+    logits = LogitRows(head, hidden[masked])
+    return Conditionals(row_of, logits, *logits.best())
 
 
 CacheContext = Literal["prefix", "prefix+suffix"]

@@ -7,14 +7,32 @@ from torch import Tensor
 from spot.conditionals import stale_of
 from spot.drafters.base import DraftRequest
 from spot.targets.base import Conditionals
-from spot.transition import confidence
+from spot.targets.logit_rows import LogitRows
 
 MASK_ID, COMMITTED, START = 99, 1, 40
 
 
-def conditionals_of(logits: Tensor) -> Conditionals:
-    """Of one state that is all masks, from logits [L, V]."""
-    return Conditionals(torch.arange(len(logits))[None], logits, *confidence(logits))
+class AsTheyAre:
+    """A head whose hidden rows are the logits."""
+
+    def __init__(self, vocab_size: int) -> None:
+        self.banned = torch.zeros(vocab_size, dtype=torch.bool)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The rows."""
+        return hidden
+
+
+def conditionals_of(logits: Tensor, *, row_of: list[list[int]] | None = None) -> Conditionals:
+    """From logits [R, V]; of one state that is all masks unless told otherwise."""
+    rows = LogitRows(AsTheyAre(logits.shape[1]), logits)
+    states = torch.arange(len(logits))[None] if row_of is None else torch.tensor(row_of)
+    return Conditionals(states, rows, *rows.best())
+
+
+def all_of(rows: LogitRows) -> Tensor:
+    """The logits of every row, [R, V]."""
+    return rows[torch.arange(rows.shape[0])]
 
 
 def request_for(

@@ -54,7 +54,7 @@ def lives(twin: PagedTarget, request: pytest.FixtureRequest) -> list[Live]:
         stale, root = stale_of(found, [0])[0], successor(root, _phi(found, rule).move(0), start=0)
         found = _evaluate(twin, root)
         place = int(found.dense_confidence()[0].argmax())
-        pi = law(found.logits[found.row_of[0, place]][None], rule)[0].numpy()
+        pi = law(found.logits[found.row_of[0, place].view(1)], rule)[0].numpy()
         lives.append(Live(root, found, stale, place, pi, _phi(found, rule), rule))
     return lives
 
@@ -241,7 +241,7 @@ def test_an_execution_is_one_test_against_the_probability_of_acceptance(lives: l
 
 def test_a_commit_says_the_probability_of_its_own_token(lives: list[Live]) -> None:
     live = lives[0]
-    logs = live.fresh.logits[live.fresh.row_of[0, live.place]].double().log_softmax(-1)
+    logs = live.fresh.logits[live.fresh.row_of[0, live.place].view(1)][0].double().log_softmax(-1)
     commits = _commits(live, _drawn(_shapes(live)["flattened"], 20))
     assert len({c.token for c in commits}) > 1
     for commit in commits:
@@ -266,9 +266,9 @@ def test_tests_and_residual_draws_carry_the_step(lives: list[Live]) -> None:
 def test_residual_draws_have_a_stream_of_their_own(lives: list[Live]) -> None:
     """Where nothing can be accepted the residual is the target's law, and yet the draws differ."""
     live, num = lives[0], 40
-    row = live.fresh.row_of[0, live.place]
+    row = live.fresh.row_of[0, live.place].expand(num)
     commits = draw(
-        live.fresh.logits[row].expand(num, -1),
+        live.fresh.logits[row],
         keys=torch.arange(num),
         positions=torch.full((num,), live.place),
         rule=live.rule,

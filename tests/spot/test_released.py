@@ -9,7 +9,7 @@ from torch import Tensor
 from spot.released import check_schedule, choose, drawn_confidence, entropy, own_twin, quota
 from spot.transition import Rule, draw, law
 from spot.verification import transitions
-from tests.spot.drafting import conditionals_of, peaked
+from tests.spot.drafting import all_of, conditionals_of, peaked
 
 STATIC = Rule(name="low_confidence_static")
 DYNAMIC = Rule(name="low_confidence_dynamic", tau=0.8)
@@ -124,7 +124,7 @@ def test_a_transition_says_how_sure_the_drawn_tokens_were() -> None:
     rule = Rule(name="low_confidence_static", temperature=2.0, denoising_steps=1)
     zero = torch.tensor([0])
     phi = transitions(found, states=zero, starts=zero, keys=zero, steps=zero, rule=rule)
-    expected = drawn_confidence(found.logits, torch.from_numpy(phi.token), rule)
+    expected = drawn_confidence(all_of(found.logits), torch.from_numpy(phi.token), rule)
     assert phi.confidence.tolist() == pytest.approx(expected.tolist(), rel=1e-6)
     assert not torch.allclose(expected, found.confidence.double())
 

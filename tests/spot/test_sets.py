@@ -21,9 +21,9 @@ from spot.drafters.sets import (
     likeliest_sets,
 )
 from spot.limits import Limits
-from spot.targets.base import Conditionals
 from spot.targets.paged import PagedTarget
-from spot.transition import Rule, confidence
+from spot.transition import Rule
+from tests.spot.drafting import conditionals_of
 from tests.twins import BLOCK_LENGTH, PAD_ID, STOP_ID
 
 LENGTH, MASK_ID = 6, 99
@@ -83,7 +83,7 @@ def test_closed_positions_are_in_no_set() -> None:
 
 def _stale(seed: int) -> Stale:
     logits = 3 * torch.randn(LENGTH, STALE_TOP, generator=torch.Generator().manual_seed(seed))
-    conditionals = Conditionals(torch.arange(LENGTH)[None], logits, *confidence(logits))
+    conditionals = conditionals_of(logits)
     return stale_of(conditionals, [0])[0]
 
 

@@ -24,8 +24,8 @@ from spot.drafters.spiffy_graph import (
     read_graph,
     write_graph,
 )
-from spot.targets.base import Conditionals
-from spot.transition import Rule, confidence, draw
+from spot.transition import Rule, draw
+from tests.spot.drafting import conditionals_of
 
 MASK_ID, LENGTH, START, KEY = 9999, 5, 40, 7
 GREEDY = Rule()
@@ -209,7 +209,7 @@ def test_above_temperature_0_the_first_token_is_the_coupled_draw_or_else_the_bes
     rule: Rule, coupled: bool
 ) -> None:
     logits = 3 * torch.randn(LENGTH, STALE_TOP, generator=torch.Generator().manual_seed(0))
-    found = Conditionals(torch.arange(LENGTH)[None], logits, *confidence(logits))
+    found = conditionals_of(logits)
     drawn = draw(
         logits,
         keys=torch.full((LENGTH,), KEY),

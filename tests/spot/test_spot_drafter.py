@@ -12,8 +12,9 @@ from spot.drafters.hypotheses import Survival
 from spot.drafters.order_model import OrderModel
 from spot.drafters.spot import SpotDrafter, SpotOptions
 from spot.targets.base import Conditionals
-from spot.transition import Rule, confidence, draw
+from spot.transition import Rule, draw
 from spot.verification import signed
+from tests.spot.drafting import all_of, conditionals_of
 
 MASK_ID, LENGTH, START, ALL = 99, 5, 40, 1000
 GREEDY = Rule()
@@ -30,7 +31,7 @@ def _conditionals(seed: int) -> Conditionals:
     """Of one state that is all masks, with no more tokens than a drafter is told of."""
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(LENGTH, STALE_TOP, generator=generator)
-    return Conditionals(torch.arange(LENGTH)[None], logits, *confidence(logits))
+    return conditionals_of(logits)
 
 
 def _request(
@@ -109,7 +110,7 @@ def test_the_hypothesis_is_the_draw_that_the_target_would_make_from_stale_condit
         request = _request(stale_of(found, [0])[0], committed=(1,), key=key)
         drafts = SpotDrafter(model, rule=rule, mask_id=MASK_ID).propose([request])[0]
         tokens = draw(
-            found.logits,
+            all_of(found.logits),
             keys=torch.full((LENGTH,), signed(key)),
             positions=START + torch.arange(LENGTH),
             rule=rule,

@@ -9,7 +9,7 @@ import torch
 from spot.limits import Ending, Limits
 from spot.targets.base import Conditionals, State
 from spot.trajectory import Commit, Move
-from spot.transition import Rule, confidence, draw
+from spot.transition import Rule, draw
 from spot.verification import (
     Step,
     Transitions,
@@ -20,6 +20,7 @@ from spot.verification import (
     transitions,
     walk,
 )
+from tests.spot.drafting import all_of, conditionals_of
 from tests.spot.toy import MASK_ID
 
 START = 40
@@ -120,7 +121,7 @@ def _conditionals(seed: int = 0) -> Conditionals:
     """Of two states of three positions; the second has its middle committed."""
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(5, 7, generator=generator)
-    return Conditionals(torch.tensor([[0, 1, 2], [3, -1, 4]]), logits, *confidence(logits))
+    return conditionals_of(logits, row_of=[[0, 1, 2], [3, -1, 4]])
 
 
 def _transitions(rule: Rule, *, states: list[int], keys: list[int]) -> Transitions:
@@ -142,7 +143,7 @@ def test_pairs_share_a_state_and_draw_for_themselves() -> None:
     assert len({tuple(c.token for c in move) for move in moves}) > 1
     for key, move in zip(keys, moves, strict=True):
         alone = draw(
-            found.logits[3:],
+            found.logits[torch.tensor([3, 4])],
             keys=torch.tensor([key] * 2),
             positions=torch.tensor([START, START + 2]),
             rule=rule,
@@ -152,7 +153,7 @@ def test_pairs_share_a_state_and_draw_for_themselves() -> None:
 
 def test_the_log_probability_of_a_commit_is_untempered_and_that_of_its_token() -> None:
     phi = _transitions(Rule(temperature=3.0), states=[0] * 9, keys=list(range(9)))
-    logs = _conditionals().logits.double().log_softmax(-1)
+    logs = all_of(_conditionals().logits).double().log_softmax(-1)
     place = int(_conditionals().confidence[:3].argmax())
     for pair in range(9):
         (commit,) = phi.move(pair)

@@ -14,9 +14,12 @@ from spot.drafters.checkpoint import OrderModelShape
 from spot.drafters.order_model import OrderModel
 from spot.drafters.spot import SpotDrafter
 from spot.limits import Limits
+from spot.numerics import ROW_TILE
+from spot.targets import logit_rows
 from spot.targets.base import Unit
 from spot.targets.paged import PagedTarget
 from spot.transition import Rule
+from tests.spot.drafting import all_of
 from tests.twins import BLOCK_LENGTH, MASK_ID, write_sdar_twin
 from workers.budget import FixedBudget
 from workers.engine import Engine, EngineSettings
@@ -74,10 +77,12 @@ def _requests() -> list[SampleRequest]:
     ]
 
 
-def _engine(target: PagedTarget, *, budget: int = 6) -> Engine:
+WARM = Rule(temperature=1.0)
+
+
+def _engine(target: PagedTarget, *, budget: int = 6, rule: Rule = WARM) -> Engine:
     torch.manual_seed(0)
     shape = OrderModelShape(width=16, layers=1, heads=2, feedforward=16)
-    rule = Rule(temperature=1.0)
     return Engine(
         target,
         settings=EngineSettings(rule=rule, batch=4, num_pages=60, traced=True),
@@ -162,7 +167,7 @@ def test_stores_come_before_the_states_that_read_them(path: Path) -> None:
     whole = Forwarder(target, target.new_pages(2)).run(round_)
     assert in_pieces_found is not None
     assert whole is not None
-    assert torch.equal(in_pieces_found.logits, whole.logits)
+    assert torch.equal(all_of(in_pieces_found.logits), all_of(whole.logits))
     assert torch.equal(in_pieces_found.row_of, whole.row_of)
 
 
@@ -170,3 +175,24 @@ def test_pieces_cover_everything_in_order() -> None:
     units = [Unit(state=np.zeros(L, np.int64), start=i, pages=()) for i in range(7)]
     pieces = in_pieces(units, 3)
     assert [[u.start for u in piece] for piece in pieces] == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Rule(),
+        Rule(temperature=1.0, top_k=9),
+        Rule(name="threshold", tau=0.1, temperature=1.0),
+        Rule(name="low_confidence_dynamic", tau=0.2, temperature=1.0),
+        Rule(name="entropy_bounded", entropy_bound=1.0),
+    ],
+    ids=lambda rule: f"{rule.name} T {rule.temperature:g}",
+)
+def test_a_vocabulary_that_does_not_fit_changes_nothing(
+    path: Path, rule: Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = _tight(path, 10**9)
+    whole = _decode(_engine(target, rule=rule))
+    monkeypatch.setattr(logit_rows, "PIECE_BYTES", 4 * len(target.banned) * ROW_TILE)
+    pieces = _decode(_engine(target, rule=rule))
+    assert [(r.trace, r.nfe) for r in pieces] == [(r.trace, r.nfe) for r in whole]
