@@ -15,6 +15,12 @@ from spot.targets.base import Target
 from workers.profiling import profile
 
 WARM_UP = 16  # samples that every policy decodes before it is measured
+FEWEST = 32  # samples of a cell: drafts at a run's tail are few, and so is their luck
+
+
+def samples_of(cell: Cell) -> int:
+    """How many samples a policy decodes on a simulated clock."""
+    return max(FEWEST, cell.num_samples)
 
 
 def simulated_rows(
@@ -30,7 +36,7 @@ def simulated_rows(
     rows: list[EngineRow] = []
     for _, group in groupby(chosen, key=lambda cell: (cell.rule, cell.temperature)):
         together = list(group)
-        replayed = replayed_target(bench, max(together, key=lambda cell: cell.num_samples))
+        replayed = replayed_target(bench, max(together, key=samples_of), num_samples=FEWEST)
         for table in tables:
             for cell in together:
                 found = _rows(cell, table, replayed, bench, workload, policies)
@@ -40,15 +46,16 @@ def simulated_rows(
     return rows
 
 
-def replayed_target(bench: Bench, cell: Cell) -> ReplayedTarget:
-    """A record of draft-free decoding of the cell's samples."""
+def replayed_target(bench: Bench, cell: Cell, *, num_samples: int = 0) -> ReplayedTarget:
+    """A record of draft-free decoding of the cell's samples, or of more."""
     recording = Recording()
     recorder = Bench(
         target=RecordingTarget(bench.target, recording),
         requests=bench.requests,
         clock=bench.clock,
     )
-    recorder.run(cell, drafter=None, budget=fixed("draft_free"))
+    most = max(num_samples, cell.num_samples)
+    recorder.run(cell, drafter=None, budget=fixed("draft_free"), num_samples=most)
     return ReplayedTarget(bench.target, recording)
 
 
@@ -97,8 +104,8 @@ def simulated_run(
     )
     real = drafter_for(policy, cell.transition, workload, mask_id=target.spec.mask_id)
     if real is None:
-        return modelled.run(cell, drafter=None, budget=fixed(policy))
+        return modelled.run(cell, drafter=None, budget=fixed(policy), num_samples=samples_of(cell))
     drafter = SimulatedDrafter(real, table, clock)
     budget = profile(modelled.target, drafter, clock=clock) if policy == "auto" else fixed(policy)
     modelled.run(cell, drafter=drafter, budget=budget, num_samples=WARM_UP)
-    return modelled.run(cell, drafter=drafter, budget=budget)
+    return modelled.run(cell, drafter=drafter, budget=budget, num_samples=samples_of(cell))
