@@ -110,10 +110,10 @@ def read_shard(store: Store, plan: Plan, shard: int) -> list[StagedRow]:
 def read_row_group(path: Any, *, row_group: int) -> pa.Table:
     """One row group of a staged file, page checksums verified.
 
-    In this thread only: a thread of Arrow's pool that lets go of a Python reader's bytes while the
-    interpreter ends aborts the process.
+    Read and decoded in this thread only: a thread of one of Arrow's pools that lets go of a Python
+    reader's bytes while the interpreter ends aborts the process.
     """
-    with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=True) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
         return file.read_row_group(row_group, use_threads=False)
 
 

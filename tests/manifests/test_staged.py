@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from manifests.errors import DamagedError, ManifestError, MissingError, StoreError
-from manifests.staged import STAGED_SCHEMA, RowsDigest, StagedRow, read_shard, staged_table
+from manifests.staged import (
+    STAGED_SCHEMA,
+    RowsDigest,
+    StagedRow,
+    read_row_group,
+    read_shard,
+    staged_table,
+)
 from manifests.store import LocalStore
 from tests.manifests.builders import StoredJob, write_staged
 
@@ -64,6 +72,26 @@ def test_storage_that_fails_is_not_taken_for_damage(job: StoredJob) -> None:
 
     with pytest.raises(StoreError, match="no answer came"):
         read_shard(Failing(Path(job.store.uri)), job.plan, 0)
+
+
+def test_a_python_readers_bytes_are_taken_and_let_go_in_the_calling_thread_only(
+    job: StoredJob,
+) -> None:
+    seen: set[int] = set()
+
+    class Piece(bytes):
+        def __del__(self) -> None:
+            seen.add(threading.get_ident())
+
+    class Watched(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            seen.add(threading.get_ident())
+            return Piece(super().read(size))
+
+    data = job.path(PART).read_bytes()
+    for _ in range(20):  # a pool takes part now and then only
+        read_row_group(Watched(data), row_group=0)
+    assert seen == {threading.get_ident()}
 
 
 @pytest.mark.parametrize("keep_bytes", [0, 100])
