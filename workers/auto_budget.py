@@ -18,7 +18,7 @@ import numpy as np
 from workers.budget import NOTHING, Ask, Drafted, Name, Root, Spent
 from workers.costs import Floats, ForwardSize, unit_size
 from workers.draft_plan import Costs, Plan, best_plan, best_prefix
-from workers.masses import CHILD, Calibration, MassProfile, bin_of, by_depth, levels_of
+from workers.masses import CHILD, NUM_BINS, Calibration, MassProfile, bin_of, by_depth, levels_of
 
 MAX_DRAFTS = 24
 GAIN = 1.02  # drafting must promise this much more than not drafting
@@ -80,6 +80,7 @@ class AutoBudget:
     calibration: Calibration = field(default_factory=Calibration)
     leans: dict[Name, float] = field(default_factory=dict)  # a sequence's drafts against others'
     shut: ShutLoads = field(default_factory=ShutLoads)
+    unfamiliar: set[int] = field(default_factory=lambda: set(range(NUM_BINS)))
     probe_credit_s: float = 0.0
     probe_price_s: float = 0.0  # of a probe, when one was last considered
     num_rounds: int = 0
@@ -141,10 +142,10 @@ class AutoBudget:
 
     def _probe(self, roots: list[Root], base: ForwardSize) -> list[Ask]:
         """Nobody drafts, or one root does, if a probe is due."""
-        chosen = self._least_known(roots)
-        is_new = self.profile.seen[bin_of(roots[chosen].masked)] < FAMILIAR
+        is_new = any(bin_of(root.masked) in self.unfamiliar for root in roots)
         if not is_new and self.probe_credit_s < self.probe_price_s:
             return [NOTHING] * len(roots)
+        chosen = self._least_known(roots)
         unit = unit_size(
             length=self.costs.length, pages=roots[chosen].pages, masked=roots[chosen].masked
         )
@@ -191,6 +192,8 @@ class AutoBudget:
             bound = float(worth[-1]) if spent else float(self.calibration(np.array(each.ask.floor)))
             found = by_depth(each.drafts, worth, levels=grown, depth=each.ask.depth)
             ratio = self.profile.observe(each.root.masked, found, bound=bound)
+            if self.profile.seen[bin_of(each.root.masked)] >= FAMILIAR:
+                self.unfamiliar.discard(bin_of(each.root.masked))
             lean = self.leans.get(each.root.name, 1.0)
             lean *= 1.0 + LEAN_MEMORY * (min(ratio, 2.0) - 1.0)
             self.leans[each.root.name] = min(max(lean, 1 / LEAN_LIMIT), LEAN_LIMIT)

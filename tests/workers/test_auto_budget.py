@@ -22,6 +22,7 @@ def _budget(table: list[float], *, level_s: float = 0.001) -> AutoBudget:
     """A budget that has seen something of every kind of root."""
     budget = AutoBudget(costs=costs(table=table, level_s=level_s, draft_s=1e-6))
     budget.profile.seen[:] = FAMILIAR
+    budget.unfamiliar.clear()
     return budget
 
 
@@ -94,6 +95,7 @@ def test_a_probe_is_evaluated_whatever_it_found() -> None:
 def test_the_least_known_root_is_probed_at_once_whatever_the_price() -> None:
     budget = _budget(STEEP)
     budget.profile.seen[:2] = FAMILIAR - 1.0, FAMILIAR - 2.0
+    budget.unfamiliar |= {0, 1}
     roots = [root(0, masked=20), root(1, masked=1), root(2, masked=2)]
     asks = budget.ask(roots, base=blocks(3), num_sequences=3)
     assert [a.drafts for a in asks] == [0, 0, PROBE.drafts]
