@@ -2,7 +2,7 @@
 
 import pytest
 
-from manifests.export import export_parts, seal_digest
+from manifests.export import export_parts, openai_keys, seal_digest
 from manifests.protocol import read_seal
 from manifests.records import Seal
 from tests.manifests.builders import StoredJob
@@ -40,3 +40,10 @@ def test_names_say_which_seal_and_size_they_belong_to(seal: Seal) -> None:
 
 def test_a_job_without_shards_has_no_file(seal: Seal) -> None:
     assert export_parts(seal.model_copy(update={"shards": ()}), rows_per_file=None) == []
+
+
+def test_openai_files_are_named_by_their_seal(seal: Seal) -> None:
+    output, errors = openai_keys(seal)
+    assert output.startswith("output-")
+    assert errors == output.replace("output-", "errors-")
+    assert openai_keys(seal.model_copy(update={"ok": 7})) != (output, errors)

@@ -203,3 +203,45 @@ def test_a_canvas_is_not_shared_between_processes() -> None:
 def test_a_worker_reserves_the_threads_of_all_its_processes() -> None:
     cluster = job_spec(cluster={"threads": 3, "tensor_parallel": 2}).cluster
     assert cluster.reserved_cpus == 6
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"cluster": {"address": "ray://head:10001"}}, "run spotbatch on the head node"),
+        ({"cluster": {"env": {"MY_TOKEN": "x"}}}, "the plan would store it in the open"),
+        ({"decode": "fast"}, "valid dictionary"),
+        (
+            {
+                "work": "null",
+                "output": {"uri": "/out", "postprocess": "package.module:function"},
+            },
+            "output.postprocess has no text to work on with work: null",
+        ),
+        (
+            {
+                "input": {"uri": "/p.jsonl", "columns": {"temperature": "t"}},
+                "decode": {"temperature": 1.0, "verifier": "greedy"},
+            },
+            "takes one temperature for the whole job",
+        ),
+    ],
+)
+def test_groups_that_cannot_work_are_refused(groups: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        job_spec(**groups)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "cpus"),
+    [({"threads": 2}, 2.0), ({"threads": 2, "cpus_per_worker": 0.5}, 0.5)],
+)
+def test_a_worker_reserves_its_threads_unless_told_otherwise(
+    cluster: dict[str, Any], cpus: float
+) -> None:
+    assert job_spec(cluster=cluster).cluster.reserved_cpus == cpus
+
+
+def test_variables_without_secrets_are_passed_on() -> None:
+    job = job_spec(cluster={"address": "auto", "env": {"OMP_NUM_THREADS": "1"}})
+    assert job.cluster.env == {"OMP_NUM_THREADS": "1"}

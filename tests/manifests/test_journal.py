@@ -6,14 +6,16 @@ import pytest
 
 from manifests.errors import DamagedError
 from manifests.journal import (
+    last_announcement,
     latest_presence,
     read_failures,
+    write_announcement,
     write_failure,
     write_log,
     write_presence,
 )
 from manifests.keys import failure_key, log_key, presence_key
-from manifests.records import Failure, Presence
+from manifests.records import Announcement, Failure, Presence
 from tests.manifests.builders import StoredJob
 
 
@@ -87,3 +89,37 @@ def test_the_first_log_of_an_attempt_stays(job: StoredJob) -> None:
     for tail in (b"first", b"second"):
         write_log(job.store, shard=0, attempt="a" * 16, tail=tail)
     assert job.store.get(log_key(0, "a" * 16)) == b"first"
+
+
+def announcement(**changes: Any) -> Announcement:
+    """A worker of driver e1 is about to decode row 2 of shard 0."""
+    fields = {
+        "shard": 0,
+        "attempt": "a" * 16,
+        "row": 2,
+        "epoch": "e1",
+        "worker": "w1@h",
+        "time": "2026-01-01T00:00:02+00:00",
+    }
+    return Announcement.model_validate(fields | changes)
+
+
+def test_the_last_announcement_of_a_worker_is_that_of_its_last_attempt(job: StoredJob) -> None:
+    later = announcement(attempt="b" * 16, row=1, time="2026-01-01T00:00:05+00:00")
+    before = announcement(row=1, time="2026-01-01T00:00:01+00:00")
+    for each in (before, announcement(), later):
+        write_announcement(job.store, each)
+    assert last_announcement(job.store, 0, epoch="e1", worker="w1") == later
+
+
+def test_announcements_of_other_drivers_workers_and_shards_are_not_its_own(job: StoredJob) -> None:
+    others = ({"epoch": "e2"}, {"worker": "w2@h", "attempt": "b" * 16}, {"shard": 1})
+    for changes in others:
+        write_announcement(job.store, announcement(**changes))
+    assert last_announcement(job.store, 0, epoch="e1", worker="w1") is None
+
+
+def test_a_row_that_was_announced_is_not_announced_again(job: StoredJob) -> None:
+    write_announcement(job.store, announcement())
+    write_announcement(job.store, announcement(time="2026-01-02T00:00:00+00:00"))
+    assert last_announcement(job.store, 0, epoch="e1", worker="w1") == announcement()

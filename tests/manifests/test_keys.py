@@ -29,6 +29,8 @@ def test_keys_are_spelt_as_documented() -> None:
         keys.revision_key(1),
         keys.log_key(3, ATTEMPT),
         keys.control_key("e1", "drain"),
+        keys.announced_prefix(3),
+        keys.announcement_key(3, ATTEMPT, 12),
     ] == [
         "plan.json",
         "numerics.json",
@@ -44,6 +46,8 @@ def test_keys_are_spelt_as_documented() -> None:
         "revisions/0001.json",
         "logs/00000003-00ff00ff00ff00ff.log",
         "control/e1/drain.json",
+        "announced/00000003-",
+        "announced/00000003-00ff00ff00ff00ff-00000012.json",
     ]
 
 

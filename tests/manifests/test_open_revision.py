@@ -202,3 +202,10 @@ def test_records_of_the_first_run_stay_when_a_revision_commits(sealed_job: Store
     again = opened.read_record(0)
     assert again is not None
     assert (again.attempt, again.revision) == (MINE, 1)
+
+
+def test_a_revision_lists_which_of_its_own_shards_are_committed(sealed_job: StoredJob) -> None:
+    opened = revise(sealed_job, {0: (1,), 1: None})
+    assert opened.list_committed() == frozenset()
+    commit_revised(sealed_job, opened, 1, attempt=MINE)
+    assert opened.list_committed() == frozenset({1})

@@ -121,3 +121,9 @@ def test_a_job_id_names_fingerprint_place_and_time() -> None:
     assert len(first) == 16
     assert first == new_job_id(**fields)
     assert all(new_job_id(**(fields | {name: "x"})) != first for name in fields)
+
+
+def test_a_rows_index_counts_from_the_first_one_of_its_shard(job: StoredJob) -> None:
+    second = job.plan.shards[1]
+    assert second.first_row > 0
+    assert [second.index_of(second.first_row + index) for index in (0, 1)] == [0, 1]

@@ -16,6 +16,7 @@ from manifests.protocol import (
     read_record,
     read_records,
     read_seal,
+    read_seals,
     seal_job,
 )
 from tests.manifests.builders import CREATED, StoredJob, make_job
@@ -267,3 +268,11 @@ def test_losing_leaves_the_data_of_the_winner_in_any_order(
         assert_committed_by(job, OTHER)
         with pytest.raises(MissingError):
             job.store.get(DATA)
+
+
+def test_a_seal_under_another_number_is_damage(sealed_job: StoredJob) -> None:
+    sealed_job.path(seal_key()).rename(sealed_job.path(seal_key(1)))
+    with pytest.raises(DamagedError, match=r"seals/0001.json: it is the seal of revision 0"):
+        read_seal(sealed_job.store)
+    with pytest.raises(DamagedError, match=r"seals/0001.json: it is not the seal of revision 0"):
+        read_seals(sealed_job.store)

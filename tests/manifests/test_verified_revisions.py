@@ -109,6 +109,21 @@ def test_rows_are_checked_as_far_as_possible_where_their_origin_is_gone(
     assert DATA not in dict(problems(sealed_job))
 
 
+def test_rows_copied_from_a_shard_that_no_seal_names_are_compared_with_nothing(
+    sealed_job: StoredJob,
+) -> None:
+    opened = revise(sealed_job, {0: (1,)})
+    publish(sealed_job, opened, lambda values: values[0].update(text="other", attempt="c" * 16))
+    (seal,) = read_seals(sealed_job.store)
+    without = seal.model_copy(update={"shards": seal.shards[1:]})
+    sealed_job.path(seal_key(0)).write_bytes(encode(without))
+    sealed_job.path(revision_key(1)).write_bytes(encode(decision(sealed_job, {0: (1,)})))
+    found = dict(problems(sealed_job))
+    assert "no earlier record of the shard is of that attempt" in found[DATA]
+    assert "differ from the row" not in found[DATA]
+    assert seal_key(0) in found
+
+
 def test_a_parent_file_with_other_rows_is_compared_with_nothing(sealed_job: StoredJob) -> None:
     opened = revise(sealed_job, {0: (1,)})
     commit_revised(sealed_job, opened, 0, attempt=MINE)

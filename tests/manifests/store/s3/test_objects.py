@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,3 +72,18 @@ def test_a_listing_goes_through_all_pages() -> None:
 def test_a_range_that_comes_short_is_an_error() -> None:
     with pytest.raises(StoreError, match="9 bytes came, not 10"):
         objects_over(Short()).read_range("bucket/a", 0, 10, about="a")
+
+
+class Truncated:
+    """Stands for the file system: says an object is longer than what it writes."""
+
+    async def _call_s3(self, method: str, **arguments: Any) -> dict[str, Any]:
+        return {"ContentLength": 10, "ETag": "e"}
+
+    async def _get_file(self, path: str, target: str, *, chunksize: int) -> None:
+        Path(target).write_bytes(b"123456789")
+
+
+def test_a_download_that_comes_short_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="9 bytes came, not 10; try again"):
+        objects_over(Truncated()).download("bucket/a", tmp_path / "a", about="a")
