@@ -24,8 +24,13 @@ demo: setup ## decode 240 prompts on two workers, verify, and compare with draft
 	$(BIN)/python -m examples.quickstart.compare
 	$(BIN)/spotbatch verify out/quickstart --replay 8
 
+# Tests that start processes have the cores for themselves; the others share them out by file.
+APART := ray or crash or s3 or cli
 test: setup ## run all tests
-	$(BIN)/python -m pytest
+	@failed=0; \
+	$(BIN)/python -m pytest -m 'not ($(APART))' --numprocesses 2 --dist loadfile || failed=1; \
+	$(BIN)/python -m pytest -m '$(APART)' || failed=1; \
+	exit $$failed
 
 # Without what a test kills: the killed process cannot say what it ran.
 coverage: setup ## lines and branches of manifests and schedulers that their tests run; all must be

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from manifests.hashing import canonical_json, sha256_file, sha256_hex
 from workers.errors import ModelFilesError
@@ -29,7 +28,7 @@ Fetch = Callable[[str, Path], None]
 """Brings the file of a name to a path."""
 
 # Shared locks of this process on what it uses; the operating system drops them with the process.
-_in_use: dict[Path, IO[bytes]] = {}
+_in_use: dict[Path, int] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +146,7 @@ class ModelCache:
 
     def _use(self, entry: Path) -> None:
         if entry not in _in_use:
-            _in_use[entry] = _lock_file(entry).open("ab")
+            _in_use[entry] = os.open(_lock_file(entry), os.O_RDWR | os.O_CREAT, 0o666)
             fcntl.flock(_in_use[entry], fcntl.LOCK_SH)
         os.utime(_lock_file(entry))
 
