@@ -459,11 +459,6 @@ class JobSpec(Group):
                 "target.device cuda needs GPUs that Ray reserves: set cluster.gpus_per_worker"
                 + (f" to {cluster.tensor_parallel}, one for each process" if shared else "")
             )
-        if shared and self.decode.cache_context is not None:
-            raise ValueError(
-                "cluster.tensor_parallel: targets that look both ways are computed on one device; "
-                "set it to 1"
-            )
         return self
 
     @model_validator(mode="after")
@@ -486,10 +481,5 @@ class JobSpec(Group):
             raise ValueError(
                 f"decode.draft_budget auto depends on the machine, and with {cause} drafts can "
                 "change outputs; set a number"
-            )
-        if decode.cache_context is not None and self.drafts and decode.draft_budget == "auto":
-            raise ValueError(
-                "decode.draft_budget auto reckons with exact prefix pages, which a job with "
-                "decode.cache_context has none of; set a number"
             )
         return self

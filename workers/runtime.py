@@ -11,7 +11,7 @@ from spot.limits import Limits
 from spot.numerics import set_threads
 from spot.targets.loading import Options
 from spot.targets.paged import PagedTarget
-from spot.targets.parallel.target import ParallelTarget
+from spot.targets.parallel.target import start_target
 from spot.targets.registry import load_target
 from spot.transition import Rule
 from workers.budget import BudgetPolicy, FixedBudget
@@ -20,7 +20,7 @@ from workers.canvas_probe import probe_canvas_invariance
 from workers.divergence import ReplayingEngine, draft_free
 from workers.engine import Engine, EngineSettings, Observer
 from workers.probe import probe_invariance
-from workers.profiling import profile
+from workers.profiling import profile, profile_canvas
 from workers.references import AnyTarget, Decoder, reference_decoder
 from workers.samples import FinishReason, SampleRequest, SampleResult
 from workers.tokenization import Tokenization
@@ -125,7 +125,7 @@ def _load_target(job: JobSpec) -> AnyTarget:
     }
     size, threads = job.cluster.tensor_parallel, job.cluster.threads
     if size > 1:
-        return ParallelTarget.start(job.target.path, size=size, threads=threads, **options)
+        return start_target(job.target.path, size=size, threads=threads, **options)
     return load_target(job.target.path, **options)
 
 
@@ -209,13 +209,11 @@ def make_engine(
     """An engine for a loaded target under a job's settings."""
     if isinstance(target, PagedTarget):
         return _paged_engine(job, target, drafter=drafter, budget=budget, observer=observer)
-    assert isinstance(budget, FixedBudget), "no other budget reckons without pages"
     assert job.decode.cache_context is not None, "a target without exact pages has a context"
     settings = CanvasSettings(
         rule=rule_of(job.decode),
         context=job.decode.cache_context,
         batch=job.cluster.batch,
-        budget=budget.num_drafts,
         traced=job.output.trace != "none",
         verifier=job.decode.verifier,
     )
@@ -241,6 +239,7 @@ def _paged_engine(
         batch=job.cluster.batch,
         num_pages=_num_pages(job, target),
         traced=job.output.trace != "none",
+        budget=budget,
         verifier=job.decode.verifier,
         full_drafts=job.decode.full_drafts,
         fused_store=job.decode.fused_store,
@@ -270,5 +269,6 @@ def _budget(job: JobSpec, target: AnyTarget, drafter: Drafter | None) -> BudgetP
         return FixedBudget(job.decode.draft_budget)
     if drafter is None:
         return FixedBudget(0)
-    assert isinstance(target, PagedTarget), "without pages the budget is a number"
-    return profile(target, drafter)
+    if isinstance(target, PagedTarget):
+        return profile(target, drafter)
+    return profile_canvas(target, drafter)

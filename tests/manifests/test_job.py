@@ -195,11 +195,6 @@ def test_a_reserved_gpu_may_be_a_part_of_one() -> None:
     job_spec(target={"path": "t", "device": "cuda"}, cluster={"gpus_per_worker": 0.5})
 
 
-def test_a_canvas_is_not_shared_between_processes() -> None:
-    with pytest.raises(ValidationError, match="targets that look both ways are computed on one"):
-        job_spec(decode={"cache_context": "prefix"}, cluster={"tensor_parallel": 2})
-
-
 def test_a_worker_reserves_the_threads_of_all_its_processes() -> None:
     cluster = job_spec(cluster={"threads": 3, "tensor_parallel": 2}).cluster
     assert cluster.reserved_cpus == 6

@@ -11,7 +11,7 @@ from spot.canvas_decoder import CanvasDecoder, open_canvas
 from spot.decoder import Sample
 from spot.drafters.stale_rule import StaleRuleDrafter
 from spot.limits import Limits
-from spot.targets.base import CacheContext, CanvasUnit
+from spot.targets.base import CacheContext, Canvas, CanvasUnit
 from spot.targets.canvas import NativeCanvasTarget
 from spot.trajectory import Decoded
 from spot.transition import Rule
@@ -189,7 +189,7 @@ def test_a_stop_id_ends_the_sample_and_later_blocks_are_never_opened() -> None:
     whole = free.decode(Sample(prompt_ids=prompt, key=key, limits=long))
     stop = whole.token_ids[1]
     first = whole.token_ids.index(stop)
-    target.openings.clear()
+    target.opening_forwards.clear()
     limits = Limits(prompt_tokens=3, max_tokens=3 * LENGTH, stop_ids=frozenset({stop}))
     decoded = free.decode(Sample(prompt_ids=prompt, key=key, limits=limits))
     assert (decoded.token_ids, decoded.finish_reason) == (whole.token_ids[:first], "stop")
@@ -210,7 +210,7 @@ def test_only_shifted_logits_carry_the_row_before_the_block_over_its_boundary(
 ) -> None:
     target = _target(directories[family])
     canvas = open_canvas(np.arange(5), max_tokens=2 * L, length=L, mask_id=target.spec.mask_id)
-    opened = target.open(canvas, start=5, context="prefix")
+    (opened,) = target.open([Canvas(canvas, 5)], context="prefix")
     state = canvas[5 : 5 + L].copy()
     state[4] = 65
     first = target.hidden([CanvasUnit(state=state, opened=opened)])[0, 0]
