@@ -14,7 +14,14 @@ from manifests.canvas import CacheContext, require_no_pages, without_pages
 from manifests.drafting import Method, Verifier, require_chain, require_fit, require_path
 from manifests.job_finish import OnFinish
 from manifests.job_input import Input, Prompt, require_prompt_source
-from manifests.rules import RuleName, drafts_as, is_released, require_choice, require_constants
+from manifests.rules import (
+    RuleName,
+    drafts_as,
+    is_released,
+    require_choice,
+    require_constants,
+    require_penalty,
+)
 from manifests.settings import Group, Positive, drafting, operational, semantic
 
 WorkKind = Literal["generate", "collect", "null"]
@@ -72,6 +79,20 @@ class Decode(Group):
     )
     entropy_bound: float | None = semantic(
         None, "sum of entropies (nats) that the positions of a transition stay below"
+    )
+    confidence_penalty: float = Field(
+        0.0,
+        ge=0.0,
+        le=1000.0,
+        description="how much less sure (nats) a position whose best token is one of "
+        "`penalized_token_ids` counts when positions are selected",
+        json_schema_extra={"kind": "semantic"},
+    )
+    penalized_token_ids: Annotated[tuple[int, ...], AS_TUPLE] = semantic(
+        (), "ids whose positions are selected later, such as stop ids of a target that ends early"
+    )
+    banned_token_ids: Annotated[tuple[int, ...], AS_TUPLE] = semantic(
+        (), "ids that are never output, beside the mask and those that are no tokens"
     )
     verifier: Verifier = semantic(
         "coupled", "when a draft counts; `greedy` changes outputs, `rejection` keeps only their law"
@@ -174,6 +195,9 @@ class Decode(Group):
             entropy_bound=self.entropy_bound,
         )
         require_choice(self.rule, temperature=self.temperature, top_k=self.top_k)
+        require_penalty(
+            self.rule, penalty=self.confidence_penalty, token_ids=self.penalized_token_ids
+        )
 
     def _check_verifier(self) -> None:
         if self.verifier == "greedy" and is_released(self.rule):

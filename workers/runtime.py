@@ -40,6 +40,8 @@ def rule_of(decode: Decode, *, temperature: float | None = None) -> Rule:
         temperature=decode.temperature if temperature is None else temperature,
         top_k=decode.top_k,
         top_p=decode.top_p,
+        confidence_penalty=decode.confidence_penalty,
+        penalized_ids=decode.penalized_token_ids,
     )
 
 
@@ -93,7 +95,7 @@ def load_parts(job: JobSpec) -> tuple[AnyTarget, Tokenization]:
     """Target and tokenization; threads are set first, since they belong to the numerics.
 
     Raises:
-        ValueError: the job's `decode.cache_context` does not fit the target.
+        ValueError: the job's `decode.cache_context` or token ids do not fit the target.
     """
     set_threads(job.cluster.threads)
     target = _load_target(job)
@@ -103,6 +105,7 @@ def load_parts(job: JobSpec) -> tuple[AnyTarget, Tokenization]:
         family=target.spec.family,
         exact_prefix=target.spec.exact_prefix,
     )
+    _ban(target, job.decode)
     if job.decode.numerics == "invariant":
         _probe(target)
     tokenization = Tokenization(
@@ -114,6 +117,20 @@ def load_parts(job: JobSpec) -> tuple[AnyTarget, Tokenization]:
         prompt=job.prompt,
     )
     return target, tokenization
+
+
+def _ban(target: AnyTarget, decode: Decode) -> None:
+    """Ban the job's own ids too."""
+    rows = target.spec.vocab_rows
+    named = (*decode.banned_token_ids, *decode.penalized_token_ids)
+    unknown = [number for number in named if not 0 <= number < rows]
+    if unknown:
+        raise ValueError(
+            f"decode names the token id {unknown[0]}, but the target's ids go from 0 to {rows - 1}"
+        )
+    target.banned[list(decode.banned_token_ids)] = True
+    if bool(target.banned.all()):
+        raise ValueError("decode.banned_token_ids leaves no token that could be output")
 
 
 def _load_target(job: JobSpec) -> AnyTarget:
@@ -222,6 +239,7 @@ def make_engine(
         settings=settings,
         limits=sample_limits(job, target),
         drafter=drafter,
+        budget=budget,
         observer=observer,
     )
 
@@ -239,7 +257,6 @@ def _paged_engine(
         batch=job.cluster.batch,
         num_pages=_num_pages(job, target),
         traced=job.output.trace != "none",
-        budget=budget,
         verifier=job.decode.verifier,
         full_drafts=job.decode.full_drafts,
         fused_store=job.decode.fused_store,

@@ -117,6 +117,11 @@ def test_nothing_is_drafted_without_a_drafter_or_with_a_budget_of_zero() -> None
     assert not job_spec(drafter={"method": "chain"}, decode={"draft_budget": 0}).drafts
 
 
+def test_an_output_budget_of_zero_is_refused_by_its_name() -> None:
+    with pytest.raises(ValidationError, match=r"decode\.max_tokens\n.*greater than or equal to 1"):
+        job_spec(decode={"max_tokens": 0})
+
+
 def test_a_specification_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         job_spec().sampling.n = 3  # type: ignore[misc]

@@ -1,5 +1,6 @@
 """Decoding of bidirectional targets: against a plain one, and drafted against draft-free."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from spot.limits import Limits
 from spot.targets.base import CacheContext, Canvas, CanvasUnit
 from spot.targets.canvas import NativeCanvasTarget
 from spot.trajectory import Decoded
-from spot.transition import Rule
+from spot.transition import Rule, RuleName
 from tests.checkpoints import FamilyName, write_released
 from tests.spot.hostile import Hostile
 from tests.spot.lineup import make_drafter
@@ -159,6 +160,34 @@ def test_the_grid_begins_at_the_prompts_end_and_each_block_opens_the_whole_canva
     cost = decoded.trajectory.cost
     assert (cost.nfe, cost.nfe_prefill, cost.nfe_store) == (2 * LENGTH, 0, 0)
     assert cost.positions == 2 * (5 + 2 * LENGTH) + 2 * (LENGTH - 1) * LENGTH
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("name", ["strict", "threshold"])
+def test_penalized_ids_commit_later_and_drafts_change_nothing(
+    name: RuleName, temperature: float
+) -> None:
+    target, tau = ToyCanvas(mixed_table), 0.6 if name == "threshold" else None
+    free = Rule(name=name, tau=tau, temperature=temperature)
+    penalized = replace(free, confidence_penalty=50.0, penalized_ids=(0, 1))
+    accepted, moved = 0, False
+    for key in range(6):
+        limits = Limits(prompt_tokens=1, max_tokens=2 * LENGTH, stop_ids=NO_STOPS)
+        sample = Sample(prompt_ids=(key % 3,), key=key, limits=limits)
+        plain = CanvasDecoder(target, rule=free, context="prefix").decode(sample)
+        alone = CanvasDecoder(target, rule=penalized, context="prefix").decode(sample)
+        for drafter in (
+            StaleRuleDrafter(rule=penalized, mask_id=MASK_ID),
+            make_drafter("joint", rule=penalized, moves={key: alone.trajectory.moves}),
+        ):
+            drafted = CanvasDecoder(
+                target, rule=penalized, context="prefix", drafter=drafter, budget=4
+            ).decode(sample)
+            assert drafted.trajectory.moves == alone.trajectory.moves
+            accepted += drafted.trajectory.cost.accepted
+        moved |= alone.trajectory.moves != plain.trajectory.moves
+    assert accepted > 0
+    assert moved
 
 
 def test_the_output_budget_is_an_input_of_the_model() -> None:
