@@ -14,7 +14,14 @@ from manifests.canvas import CacheContext, require_no_pages, without_pages
 from manifests.drafting import Method, Verifier, require_chain, require_fit, require_path
 from manifests.job_finish import OnFinish
 from manifests.job_input import Input, Prompt, require_prompt_source
-from manifests.rules import RuleName, drafts_as, is_released, require_choice, require_constants
+from manifests.rules import (
+    RuleName,
+    drafts_as,
+    is_released,
+    require_choice,
+    require_constants,
+    require_penalty,
+)
 from manifests.settings import Group, Positive, drafting, operational, semantic
 
 WorkKind = Literal["generate", "collect", "null"]
@@ -72,6 +79,20 @@ class Decode(Group):
     )
     entropy_bound: float | None = semantic(
         None, "sum of entropies (nats) that the positions of a transition stay below"
+    )
+    confidence_penalty: float = Field(
+        0.0,
+        ge=0.0,
+        le=1000.0,
+        description="how much less sure (nats) a position whose best token is one of "
+        "`penalized_token_ids` counts when positions are selected",
+        json_schema_extra={"kind": "semantic"},
+    )
+    penalized_token_ids: Annotated[tuple[int, ...], AS_TUPLE] = semantic(
+        (), "ids whose positions are selected later, such as stop ids of a target that ends early"
+    )
+    banned_token_ids: Annotated[tuple[int, ...], AS_TUPLE] = semantic(
+        (), "ids that are never output, beside the mask and those that are no tokens"
     )
     verifier: Verifier = semantic(
         "coupled", "when a draft counts; `greedy` changes outputs, `rejection` keeps only their law"
@@ -174,6 +195,9 @@ class Decode(Group):
             entropy_bound=self.entropy_bound,
         )
         require_choice(self.rule, temperature=self.temperature, top_k=self.top_k)
+        require_penalty(
+            self.rule, penalty=self.confidence_penalty, token_ids=self.penalized_token_ids
+        )
 
     def _check_verifier(self) -> None:
         if self.verifier == "greedy" and is_released(self.rule):
@@ -459,11 +483,6 @@ class JobSpec(Group):
                 "target.device cuda needs GPUs that Ray reserves: set cluster.gpus_per_worker"
                 + (f" to {cluster.tensor_parallel}, one for each process" if shared else "")
             )
-        if shared and self.decode.cache_context is not None:
-            raise ValueError(
-                "cluster.tensor_parallel: targets that look both ways are computed on one device; "
-                "set it to 1"
-            )
         return self
 
     @model_validator(mode="after")
@@ -486,10 +505,5 @@ class JobSpec(Group):
             raise ValueError(
                 f"decode.draft_budget auto depends on the machine, and with {cause} drafts can "
                 "change outputs; set a number"
-            )
-        if decode.cache_context is not None and self.drafts and decode.draft_budget == "auto":
-            raise ValueError(
-                "decode.draft_budget auto reckons with exact prefix pages, which a job with "
-                "decode.cache_context has none of; set a number"
             )
         return self

@@ -107,6 +107,20 @@ def require_choice(rule: RuleName, *, temperature: float, top_k: int) -> None:
         )
 
 
+def require_penalty(rule: RuleName, *, penalty: float, token_ids: tuple[int, ...]) -> None:
+    """Raise ValueError unless a penalty on confidence is whole, and the rule selects by it."""
+    if (penalty > 0.0) != bool(token_ids):
+        raise ValueError(
+            "decode.confidence_penalty and decode.penalized_token_ids say how much and of which "
+            "ids, and mean nothing alone; set both, or neither"
+        )
+    if penalty > 0.0 and is_released(rule):
+        raise ValueError(
+            f"decode.confidence_penalty: decode.rule {rule} selects as its released loop does, "
+            "which has no such penalty; use strict or threshold"
+        )
+
+
 def require_schedule(denoising_steps: int | None, *, block_length: int) -> None:
     """Raise ValueError if a schedule has more transitions than a block has positions."""
     if denoising_steps is not None and denoising_steps > block_length:

@@ -13,6 +13,7 @@ from spot.drafters.base import Drafter
 from spot.rounds import Look, Rounds, Sample, finished
 from spot.targets.base import (
     CacheContext,
+    Canvas,
     CanvasTarget,
     CanvasUnit,
     Conditionals,
@@ -79,7 +80,7 @@ class CanvasDecoder:
         def look(states: list[State]) -> Conditionals:
             nonlocal opened
             if opened is None:
-                opened = target.open(canvas, start=start, context=self._context)
+                (opened,) = target.open([Canvas(canvas, start)], context=self._context)
                 cost.positions += len(canvas)
                 return conditionals_of(target, opened.hidden[None], np.stack(states))
             cost.positions += len(states) * len(states[0])

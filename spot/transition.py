@@ -1,7 +1,8 @@
 """The target's rule Phi: which masked position commits next, and with which token.
 
 Selection is noise free and looks at untempered confidences: *strict* takes the most confident
-position, *threshold* every position above tau, or the most confident one if there is none. How the
+position, *threshold* every position above tau, or the most confident one if there is none. A
+penalty may make positions with certain best tokens, such as stop ids, count as less sure. How the
 rules of released loops select is told in ``spot.released``. The token at a selected position is the
 best one at temperature 0 and a Gumbel-max draw otherwise. Phi is a pure function of (state,
 conditionals, sample key), and of the state's step in its block where ``Rule.counts_steps``: it
@@ -58,6 +59,8 @@ class Rule:
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
+    confidence_penalty: float = 0.0  # nats, of positions whose best token is one of these
+    penalized_ids: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         takes = _CONSTANTS[self.name]
@@ -70,6 +73,8 @@ class Rule:
             raise ValueError(f"the {self.name} rule needs an entropy_bound above 0")
         if self.denoising_steps is not None and self.denoising_steps < 1:
             raise ValueError("denoising_steps is below 1")
+        if self.confidence_penalty > 0.0 and self.is_released:
+            raise ValueError(f"the {self.name} rule has no confidence_penalty")
         if self.looks_at_noise and self.top_k == 1:
             raise ValueError(
                 f"with top_k 1 every confidence of the {self.name} rule is 1; use temperature 0"
@@ -119,6 +124,17 @@ def confidence(logits: Tensor) -> tuple[Tensor, Tensor]:
     others = (logits - best[:, None]).exp_()
     others.scatter_(1, token[:, None], 0.0)
     return -torch.log1p(others.sum(-1)), token
+
+
+def weighed(conf: Tensor, token: Tensor, rule: Rule) -> Tensor:
+    """What positions are selected by: the confidence, less the penalty on their best token.
+
+    Any shape; ``conf`` fp32 and ``token`` int64.
+    """
+    if rule.confidence_penalty == 0.0:
+        return conf
+    penalized = torch.isin(token, torch.tensor(rule.penalized_ids, device=token.device))
+    return torch.where(penalized, conf - rule.confidence_penalty, conf)
 
 
 def leader(conf: Tensor) -> Tensor:

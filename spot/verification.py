@@ -27,7 +27,7 @@ from spot.released import Selection, drawn_confidence, released_selection
 from spot.targets.base import Conditionals, State
 from spot.targets.logit_rows import rows_at_once
 from spot.trajectory import Commit, Move
-from spot.transition import Rule, draw, select, tied
+from spot.transition import Rule, draw, select, tied, weighed
 
 DRAWING_BYTES = 32  # of a logit while a token is drawn: noise and tempered logits in fp64
 
@@ -167,7 +167,8 @@ def _selection(
         return released_selection(
             conditionals, states=states, starts=starts, keys=keys, steps=steps, rule=rule
         )
-    conf = conditionals.dense_confidence()
+    sure = weighed(conditionals.confidence, conditionals.token, rule)
+    conf = conditionals._replace(confidence=sure).dense_confidence()
     return Selection(select(conf, rule)[states], tied(conf, rule)[states])
 
 

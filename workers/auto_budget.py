@@ -128,8 +128,8 @@ class AutoBudget:
     def _asks(self, roots: list[Root], plan: Plan) -> list[Ask]:
         """The plan with room for luck, and the masses under which more of it would not pay."""
         costs, num = self.costs, len(roots)
-        pages, masked = sum(r.pages for r in roots) // num, sum(r.masked for r in roots) // num
-        unit = unit_size(length=costs.length, pages=pages, masked=masked)
+        context, masked = sum(r.context for r in roots) // num, sum(r.masked for r in roots) // num
+        unit = unit_size(length=costs.length, context=context, masked=masked)
         handling_s = float(costs.host(0, 0, 0, 1) + costs.drafter(0, 0, 1))
         price = self.rate * (costs.added(plan.size, unit) + handling_s)
         level = self.rate * float(costs.drafter(0, 1, 0))
@@ -147,7 +147,7 @@ class AutoBudget:
             return [NOTHING] * len(roots)
         chosen = self._least_known(roots)
         unit = unit_size(
-            length=self.costs.length, pages=roots[chosen].pages, masked=roots[chosen].masked
+            length=self.costs.length, context=roots[chosen].context, masked=roots[chosen].masked
         )
         drafts = ForwardSize(*(PROBE.drafts * part for part in unit))
         drafting_s = float(self.costs.drafter(1, PROBE.depth, PROBE.drafts))

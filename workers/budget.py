@@ -20,8 +20,9 @@ class Root(NamedTuple):
     """A root that could have drafts next round."""
 
     name: Name
-    pages: int  # of its prefix
+    context: int  # positions outside its block that it attends to
     masked: int  # positions of its block
+    room: int  # commits that a draft of use may be ahead; fewer than masked where full ones are not
 
 
 class Ask(NamedTuple):

@@ -4,14 +4,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spot.targets.base import CanvasTarget, CanvasUnit, Opened, State
+from spot.targets.base import Canvas, CanvasTarget, CanvasUnit, State
 from workers.probe import COMPANY, refuse_company
 
 NUM_BEFORE, NUM_BEHIND = 40, 24  # frozen positions, and not whole blocks
 
 
 def probe_canvas_invariance(target: CanvasTarget) -> None:
-    """Evaluate one state of an open block alone and among others, of its canvas and of another.
+    """Open a canvas, and evaluate a state of its block, alone and among others.
 
     Raises:
         NumericsError: a bit differs; the message names the remedy.
@@ -21,13 +21,16 @@ def probe_canvas_invariance(target: CanvasTarget) -> None:
     def tokens(num: int) -> State:
         return rng.integers(0, target.spec.vocab_rows, num)
 
-    def opened(num: int) -> Opened:
-        canvas = tokens(num + length + NUM_BEHIND)
-        return target.open(canvas, start=num, context="prefix+suffix")
-
-    own, other = opened(NUM_BEFORE), opened(NUM_BEFORE // 3)
-    unit = CanvasUnit(state=tokens(length), opened=own)
-    alone = _logits(target, [unit])
+    canvases = [
+        Canvas(tokens(num + length + NUM_BEHIND), num) for num in (NUM_BEFORE, NUM_BEFORE // 3)
+    ]
+    (first,) = target.open(canvases[:1], context="prefix+suffix")
+    state = tokens(length)
+    alone = _logits(target, [CanvasUnit(state=state, opened=first)])
+    own, other = target.open(canvases, context="prefix+suffix")
+    unit = CanvasUnit(state=state, opened=own)
+    if not torch.equal(target.logits(first.hidden), target.logits(own.hidden)):
+        refuse_company(len(canvases))
     for size in COMPANY:
         place = size // 2
         others = [

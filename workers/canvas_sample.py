@@ -56,6 +56,10 @@ class CanvasSample:
         start = self.sequence.start
         return self.canvas[start : start + self.length].copy()
 
+    def open(self, opened: Opened) -> None:
+        """The block is open, behind what the opening has frozen."""
+        self.opened, self.sequence.frozen = opened, opened.keys[0].shape[1]
+
     def move_on(self, made: Walk, *, mask_id: int) -> None:
         """Leave the sample where its walk ended; a full block closes, and the next one waits."""
         sequence = self.sequence
@@ -66,4 +70,4 @@ class CanvasSample:
         if made.end is None and not (made.root == mask_id).any():
             self.canvas[sequence.start : sequence.start + self.length] = made.root
             sequence.block, sequence.step, sequence.stale = sequence.block + 1, 0, None
-            sequence.root, self.opened = self._block(), None
+            sequence.root, self.opened, sequence.frozen = self._block(), None, 0

@@ -34,9 +34,9 @@ class ForwardSize(NamedTuple):
         return ForwardSize(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-def unit_size(*, length: int, pages: int, masked: int) -> ForwardSize:
-    """One block of ``length`` positions behind ``pages`` pages, ``masked`` of them masked."""
-    return ForwardSize(float(length), float(length * length * (pages + 1)), float(masked))
+def unit_size(*, length: int, context: int, masked: int) -> ForwardSize:
+    """One block that attends to ``context`` positions beside its own, ``masked`` of them masked."""
+    return ForwardSize(float(length), float(length * (context + length)), float(masked))
 
 
 @dataclass(slots=True, kw_only=True)

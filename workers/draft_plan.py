@@ -62,12 +62,12 @@ def best_plan(
     owner, below, _ = (i.ravel() for i in np.indices(worth.shape))
     order = np.argsort(-worth.ravel(), kind="stable")
     owner, depths, worths = owner[order], below[order] + 1, worth.ravel()[order]
-    room = np.array([r.masked for r in roots])[owner]
+    room, masked = np.array([(r.room, r.masked) for r in roots]).reshape(-1, 2).T[:, owner]
     levels = np.arange(1, num_depths + 1)[:, None]
     within = (depths <= levels) & (depths <= room)  # [D, C]
     if not within.any():
         return None
-    wasted = np.where(depths >= room, 1.0 - worths, 0.0)
+    wasted = np.where(depths >= masked, 1.0 - worths, 0.0)
     total = _running(base, within, sizes_of(roots, owner, wasted, length=costs.length))
     drafts = within.cumsum(axis=1)
     host = costs.host(1, num_sequences, 1, drafts)
@@ -135,10 +135,10 @@ def sizes_of(roots: list[Root], owner: Ints, wasted: Floats, *, length: int) -> 
         wasted: of a draft that fills its block, how likely it is for nothing; else 0; [C].
         length: positions of a block.
     """
-    pages = np.array([float(r.pages) for r in roots])[owner]
+    context = np.array([float(r.context) for r in roots])[owner]
     masked = np.array([float(r.masked) for r in roots])[owner]
     blocks = 1.0 + wasted
-    pairs = length * length * (pages + 1.0) * blocks
+    pairs = length * (context + length) * blocks
     return ForwardSize(length * blocks, pairs, np.where(wasted > 0.0, float(length), masked))
 
 

@@ -6,7 +6,9 @@ will use them; it chooses among the drafts once they are there.
 
 from collections.abc import Callable
 
-from spot.drafters.base import Drafter, DraftRequest, Drafts, no_drafts
+from spot.conditionals import stale_of
+from spot.drafters.base import Drafter, DraftRequest, Drafts, Stale, no_drafts
+from spot.targets.base import Conditionals, State
 from spot.verification import Walk
 from workers.budget import NOTHING, Ask, BudgetPolicy, Drafted, Root, Spent
 from workers.costs import ForwardSize, unit_size
@@ -20,11 +22,18 @@ def name_of(sequence: Sequence) -> tuple[int, int, int]:
     return request.shard, request.row, request.sample
 
 
-def root_of(entry: Entry, made: Walk, *, mask_id: int) -> Root:
-    """The next root of a sample that goes on inside a block."""
-    sequence = entry.sequence
-    pages = len(sequence.pages) + (made.crossed is not None)
-    return Root(name_of(sequence), pages, int((made.root == mask_id).sum()))
+def goes_on(made: Walk, *, mask_id: int) -> bool:
+    """Whether a sample goes on inside a block."""
+    return made.end is None and bool((made.root == mask_id).any())
+
+
+def fresh_of(
+    found: Conditionals, entries: list[Entry], walks: list[Walk], *, wanted: list[bool]
+) -> list[Stale | None]:
+    """Conditionals of the samples' last accepted states, where they are wanted."""
+    ends = zip(entries, walks, wanted, strict=True)
+    kept = iter(stale_of(found, [e.indices[w.last] for e, w, want in ends if want]))
+    return [next(kept) if want else None for want in wanted]
 
 
 def size_of(round_: Round, *, length: int, num_rows: int) -> ForwardSize:
@@ -47,29 +56,56 @@ class Drafting:
         full_states: bool,
         clock: Callable[[], float],
     ) -> None:
+        """``full_states`` says whether a draft that fills its block is of use."""
         self._drafter, self._budget = drafter, budget
         self._length, self._mask_id = length, mask_id
         self._full_states, self._clock = full_states, clock
         self.asked = 0  # the most drafts that a sequence was asked for in this round
         self.seconds = 0.0  # of the drafter, in this round
 
-    def ask(self, roots: list[Root], *, num_openings: int, num_stores: int) -> list[Ask]:
-        """What each root may draft next round, beside so many openings and stores."""
+    def _root_of(self, entry: Entry, made: Walk) -> Root:
+        """The next root of a sample that goes on inside a block."""
+        crossed = 0 if made.crossed is None else self._length
+        return self._root(entry.sequence, made.root, context=entry.sequence.context + crossed)
+
+    def _root(self, sequence: Sequence, state: State, *, context: int) -> Root:
+        masked = int((state == self._mask_id).sum())
+        room = masked if self._full_states else masked - 1
+        return Root(name_of(sequence), context, masked, room)
+
+    def ask(
+        self, entries: list[Entry], walks: list[Walk], *, num_openings: int, num_stores: int
+    ) -> list[Ask]:
+        """What each sample may draft next round, beside so many openings and stores.
+
+        Nothing where the walk has left its block.
+        """
         if self._drafter is None:
-            return [NOTHING] * len(roots)
+            return [NOTHING] * len(entries)
+        going = [goes_on(made, mask_id=self._mask_id) for made in walks]
+        roots = [
+            self._root_of(entry, made)
+            for entry, made, goes in zip(entries, walks, going, strict=True)
+            if goes
+        ]
+        asks = iter(self._ask(roots, num_openings=num_openings, num_stores=num_stores))
+        return [next(asks) if goes else NOTHING for goes in going]
+
+    def _ask(self, roots: list[Root], *, num_openings: int, num_stores: int) -> list[Ask]:
         length = self._length
-        opening = unit_size(length=length, pages=0, masked=length)
-        store = unit_size(length=length, pages=0, masked=0)
-        base = self._sum([(r.pages, r.masked) for r in roots])
+        opening = unit_size(length=length, context=0, masked=length)
+        store = unit_size(length=length, context=0, masked=0)
+        base = self._sum(roots)
         for unit, num in ((opening, num_openings), (store, num_stores)):
             base = base.plus(ForwardSize(*(num * u for u in unit)))
         return self._budget.ask(roots, base=base, num_sequences=len(roots) + num_openings)
 
-    def _sum(self, blocks: list[tuple[int, int]]) -> ForwardSize:
-        """The size of blocks of so many (pages, masked positions)."""
-        pages, masked = (sum(column) for column in zip(*blocks, strict=True)) if blocks else (0, 0)
-        positions = self._length * len(blocks)
-        return ForwardSize(positions, self._length * (positions + self._length * pages), masked)
+    def _sum(self, roots: list[Root]) -> ForwardSize:
+        """The size of a forward of roots alone."""
+        context, positions = sum(r.context for r in roots), self._length * len(roots)
+        return ForwardSize(
+            positions, self._length * (positions + context), sum(r.masked for r in roots)
+        )
 
     def observe(self, spent: Spent) -> None:
         """A round is over."""
@@ -106,25 +142,26 @@ class Drafting:
         return drafts
 
     def _choose(self, able: list[Sequence], drafted: list[Drafted], num_stores: int) -> list[int]:
-        roots = [(len(s.pages), int((s.root == self._mask_id).sum())) for s in able]
-        base = self._sum(roots)
-        store = unit_size(length=self._length, pages=0, masked=0)
+        base = self._sum([self._root(s, s.root, context=s.context) for s in able])
+        store = unit_size(length=self._length, context=0, masked=0)
         base = base.plus(ForwardSize(*(num_stores * u for u in store)))
         return self._budget.choose(
             drafted, base=base, num_sequences=len(able), seconds=self.seconds
         )
 
     def _drafted(self, sequence: Sequence, ask: Ask, drafts: Drafts) -> Drafted:
-        masked = int((sequence.root == self._mask_id).sum())
-        root = Root(name_of(sequence), len(sequence.pages), masked)
-        return Drafted(root, ask, drafts, ~(drafts.states == self._mask_id).any(-1))
+        root = self._root(sequence, sequence.root, context=sequence.context)
+        full = ~(drafts.states == self._mask_id).any(-1)
+        if not self._full_states:
+            drafts, full = drafts.pick(~full), full[~full]
+        return Drafted(root, ask, drafts, full)
 
     def _request(self, sequence: Sequence, ask: Ask) -> DraftRequest:
         assert sequence.stale is not None, "no stale conditionals when a block opens"
         return DraftRequest(
             root=sequence.root,
             stale=sequence.stale,
-            start=sequence.block * self._length,
+            start=sequence.start,
             key=sequence.request.key,
             budget=ask.drafts,
             step=sequence.step,

@@ -14,7 +14,6 @@ from typing import Protocol
 
 import numpy as np
 
-from spot.conditionals import stale_of
 from spot.drafters.base import Drafter, Drafts, Stale
 from spot.limits import Limits
 from spot.released import check_schedule
@@ -23,8 +22,8 @@ from spot.trajectory import Trajectory
 from spot.transition import Rule
 from spot.verification import VerifierName, Walk, check_verifier
 from workers.block_counts import BlockCounts
-from workers.budget import NOTHING, Ask, BudgetPolicy, Spent
-from workers.drafting import Drafting, root_of, size_of
+from workers.budget import Ask, BudgetPolicy, Spent
+from workers.drafting import Drafting, fresh_of, goes_on, size_of
 from workers.forwarding import Forwarder
 from workers.prefix_cache import PrefixCache
 from workers.rounds import Entry, FullDrafts, Packer, Round, ready, take_stores
@@ -238,7 +237,8 @@ class Engine:
             entries, found, rule=settings.rule, verifier=settings.verifier, mask_id=self._mask_id
         )
         asks = self._asks(entries, walks)
-        fresh = self._fresh(found, entries, walks, asks)
+        wanted = [self._observer is not None or ask.drafts > 0 for ask in asks]
+        fresh = fresh_of(found, entries, walks, wanted=wanted)
         for entry, made, stale, ask in zip(entries, walks, fresh, asks, strict=True):
             if self._observer is not None:
                 assert stale is not None, "an observer is shown everything"
@@ -248,31 +248,12 @@ class Engine:
 
     def _asks(self, entries: list[Entry], walks: list[Walk]) -> list[Ask]:
         """What each sample may draft next round."""
-        going = [self._goes_on(made) for made in walks]
-        roots = [
-            root_of(entry, made, mask_id=self._mask_id)
-            for entry, made, goes in zip(entries, walks, going, strict=True)
-            if goes
-        ]
-        full = sum(w.end is None for w in walks) - len(roots)
+        num_roots = sum(goes_on(made, mask_id=self._mask_id) for made in walks)
+        full = sum(w.end is None for w in walks) - num_roots
         staying = len(self._active) - sum(w.end is not None for w in walks)
         entering = min(len(self._waiting), self._settings.batch - staying)
-        num_openings = staying - len(roots) + entering
-        asks = iter(self._drafting.ask(roots, num_openings=num_openings, num_stores=full))
-        return [next(asks) if goes else NOTHING for goes in going]
-
-    def _fresh(
-        self, found: Conditionals, entries: list[Entry], walks: list[Walk], asks: list[Ask]
-    ) -> list[Stale | None]:
-        """Conditionals of the last accepted states, where a drafter or an observer wants them."""
-        wanted = [self._observer is not None or ask.drafts > 0 for ask in asks]
-        ends = zip(entries, walks, wanted, strict=True)
-        kept = iter(stale_of(found, [e.indices[w.last] for e, w, want in ends if want]))
-        return [next(kept) if want else None for want in wanted]
-
-    def _goes_on(self, made: Walk) -> bool:
-        """Whether the sample goes on inside a block."""
-        return made.end is None and bool((made.root == self._mask_id).any())
+        num_openings = staying - num_roots + entering
+        return self._drafting.ask(entries, walks, num_openings=num_openings, num_stores=full)
 
     def _move_on(self, entry: Entry, made: Walk, stale: Stale | None, ask: Ask) -> None:
         """Leave a sample where its walk ended."""
@@ -284,7 +265,7 @@ class Engine:
         sequence.step += len(made.moves)
         page = self._settle(entry, made)
         sequence.root, sequence.end = made.root, made.end
-        if self._goes_on(made):
+        if goes_on(made, mask_id=self._mask_id):
             sequence.stale, sequence.ask = stale, ask
         elif made.end is None:
             sequence.finish_block(self._cache, mask_id=self._mask_id, page=page)

@@ -3,18 +3,30 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
 from spot.drafters.base import STALE_TOP, Drafter, DraftRequest, Stale
-from spot.targets.base import Target, Unit, evaluate
+from spot.targets.base import (
+    Canvas,
+    CanvasTarget,
+    CanvasUnit,
+    MaskedHead,
+    Opened,
+    State,
+    Target,
+    Unit,
+    conditionals_of,
+    evaluate,
+)
 from workers.auto_budget import MAX_DRAFTS, AutoBudget
 from workers.costs import ForwardCost, LinearCost
 from workers.draft_plan import Costs
 
 UNITS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64)
 WIDE = 16  # units of the forwards that tell what pairs and rows cost
-PAGES = 8  # behind which they stand
+PAGES = 8  # blocks behind which they stand
 REPEATS = 5
 ENOUGH_S = 5.0  # larger forwards are not measured once so much time has gone
 LEAST = 1e-9
@@ -24,11 +36,29 @@ UNKNOWN_HOST = (3e-4, 2e-4, 1e-3, 1e-4)
 Clock = Callable[[], float]
 
 
+class Forward(Protocol):
+    """A forward of equal units whose seconds are measured."""
+
+    def __call__(self, num: int, *, masked: int, behind: int = 0) -> object:
+        """Evaluate ``num`` blocks, ``masked`` positions masked, behind so many other blocks."""
+
+
 def profile(target: Target, drafter: Drafter, *, clock: Clock = time.perf_counter) -> AutoBudget:
     """A load-aware budget for a target and its drafter."""
+    return _budget(target, drafter, profile_forward(target, clock=clock), clock=clock)
+
+
+def profile_canvas(
+    target: CanvasTarget, drafter: Drafter, *, clock: Clock = time.perf_counter
+) -> AutoBudget:
+    """The same for a target that looks both ways."""
+    return _budget(target, drafter, profile_canvas_forward(target, clock=clock), clock=clock)
+
+
+def _budget(target: MaskedHead, drafter: Drafter, cost: ForwardCost, *, clock: Clock) -> AutoBudget:
     costs = Costs(
         length=target.spec.block_length,
-        target=profile_forward(target, clock=clock),
+        target=cost,
         drafter=profile_drafter(target, drafter, clock=clock),
         host=LinearCost(coefficients=np.array(UNKNOWN_HOST)),
     )
@@ -37,14 +67,46 @@ def profile(target: Target, drafter: Drafter, *, clock: Clock = time.perf_counte
 
 def profile_forward(target: Target, *, clock: Clock = time.perf_counter) -> ForwardCost:
     """Seconds of forwards by number of blocks; and what a pair and a masked row add."""
-    length, began = target.spec.block_length, clock()
-    pages = target.new_pages(PAGES)
+    length, pages = target.spec.block_length, target.new_pages(PAGES)
+
+    def forward(num: int, *, masked: int, behind: int = 0) -> None:
+        state = _state(target, masked)
+        unit = Unit(state=state, start=behind * length, pages=tuple(range(behind)))
+        evaluate(target, [unit] * num, pages, num_states=num)
+
+    return _taken_apart(forward, length=length, clock=clock)
+
+
+def profile_canvas_forward(
+    target: CanvasTarget, *, clock: Clock = time.perf_counter
+) -> ForwardCost:
+    """Seconds of forwards of block states; openings are forwards of their own."""
+    length = target.spec.block_length
+
+    def opened(behind: int) -> Opened:
+        tokens = np.zeros((behind + 1) * length, np.int64)
+        return target.open([Canvas(tokens, behind * length)], context="prefix")[0]
+
+    canvases = {behind: opened(behind) for behind in (0, PAGES)}
+
+    def forward(num: int, *, masked: int, behind: int = 0) -> None:
+        unit = CanvasUnit(state=_state(target, masked), opened=canvases[behind])
+        conditionals_of(target, target.hidden([unit] * num), np.stack([unit.state] * num))
+
+    return _taken_apart(forward, length=length, clock=clock)
+
+
+def _state(target: MaskedHead, masked: int) -> State:
+    state = np.zeros(target.spec.block_length, np.int64)
+    state[:masked] = target.spec.mask_id
+    return state
+
+
+def _taken_apart(forward: Forward, *, length: int, clock: Clock) -> ForwardCost:
+    began = clock()
 
     def seconds(num: int, *, masked: int, behind: int = 0) -> float:
-        state = np.zeros(length, np.int64)
-        state[:masked] = target.spec.mask_id
-        unit = Unit(state=state, start=behind * length, pages=tuple(range(behind)))
-        return _fastest(lambda: evaluate(target, [unit] * num, pages, num_states=num), clock=clock)
+        return _fastest(lambda: forward(num, masked=masked, behind=behind), clock=clock)
 
     base: list[float] = []
     for num in UNITS:
@@ -67,7 +129,7 @@ def profile_forward(target: Target, *, clock: Clock = time.perf_counter) -> Forw
 
 
 def profile_drafter(
-    target: Target, drafter: Drafter, *, clock: Clock = time.perf_counter
+    target: MaskedHead, drafter: Drafter, *, clock: Clock = time.perf_counter
 ) -> LinearCost:
     """Seconds of a call, of a level of its trees, and of a draft."""
     request = _request(target)
@@ -98,7 +160,7 @@ def _fastest(action: Callable[[], object], *, clock: Clock) -> float:
     return min(times)
 
 
-def _request(target: Target) -> DraftRequest:
+def _request(target: MaskedHead) -> DraftRequest:
     """An open block of which nothing is known."""
     length = target.spec.block_length
     stale = Stale(

@@ -11,7 +11,7 @@ from spot.limits import Limits
 from spot.numerics import set_threads
 from spot.targets.loading import Options
 from spot.targets.paged import PagedTarget
-from spot.targets.parallel.target import ParallelTarget
+from spot.targets.parallel.target import start_target
 from spot.targets.registry import load_target
 from spot.transition import Rule
 from workers.budget import BudgetPolicy, FixedBudget
@@ -20,7 +20,7 @@ from workers.canvas_probe import probe_canvas_invariance
 from workers.divergence import ReplayingEngine, draft_free
 from workers.engine import Engine, EngineSettings, Observer
 from workers.probe import probe_invariance
-from workers.profiling import profile
+from workers.profiling import profile, profile_canvas
 from workers.references import AnyTarget, Decoder, reference_decoder
 from workers.samples import FinishReason, SampleRequest, SampleResult
 from workers.tokenization import Tokenization
@@ -40,6 +40,8 @@ def rule_of(decode: Decode, *, temperature: float | None = None) -> Rule:
         temperature=decode.temperature if temperature is None else temperature,
         top_k=decode.top_k,
         top_p=decode.top_p,
+        confidence_penalty=decode.confidence_penalty,
+        penalized_ids=decode.penalized_token_ids,
     )
 
 
@@ -93,7 +95,7 @@ def load_parts(job: JobSpec) -> tuple[AnyTarget, Tokenization]:
     """Target and tokenization; threads are set first, since they belong to the numerics.
 
     Raises:
-        ValueError: the job's `decode.cache_context` does not fit the target.
+        ValueError: the job's `decode.cache_context` or token ids do not fit the target.
     """
     set_threads(job.cluster.threads)
     target = _load_target(job)
@@ -103,6 +105,7 @@ def load_parts(job: JobSpec) -> tuple[AnyTarget, Tokenization]:
         family=target.spec.family,
         exact_prefix=target.spec.exact_prefix,
     )
+    _ban(target, job.decode)
     if job.decode.numerics == "invariant":
         _probe(target)
     tokenization = Tokenization(
@@ -116,6 +119,20 @@ def load_parts(job: JobSpec) -> tuple[AnyTarget, Tokenization]:
     return target, tokenization
 
 
+def _ban(target: AnyTarget, decode: Decode) -> None:
+    """Ban the job's own ids too."""
+    rows = target.spec.vocab_rows
+    named = (*decode.banned_token_ids, *decode.penalized_token_ids)
+    unknown = [number for number in named if not 0 <= number < rows]
+    if unknown:
+        raise ValueError(
+            f"decode names the token id {unknown[0]}, but the target's ids go from 0 to {rows - 1}"
+        )
+    target.banned[list(decode.banned_token_ids)] = True
+    if bool(target.banned.all()):
+        raise ValueError("decode.banned_token_ids leaves no token that could be output")
+
+
 def _load_target(job: JobSpec) -> AnyTarget:
     options: Options = {
         "block_length": job.target.block_length,
@@ -125,7 +142,7 @@ def _load_target(job: JobSpec) -> AnyTarget:
     }
     size, threads = job.cluster.tensor_parallel, job.cluster.threads
     if size > 1:
-        return ParallelTarget.start(job.target.path, size=size, threads=threads, **options)
+        return start_target(job.target.path, size=size, threads=threads, **options)
     return load_target(job.target.path, **options)
 
 
@@ -209,13 +226,11 @@ def make_engine(
     """An engine for a loaded target under a job's settings."""
     if isinstance(target, PagedTarget):
         return _paged_engine(job, target, drafter=drafter, budget=budget, observer=observer)
-    assert isinstance(budget, FixedBudget), "no other budget reckons without pages"
     assert job.decode.cache_context is not None, "a target without exact pages has a context"
     settings = CanvasSettings(
         rule=rule_of(job.decode),
         context=job.decode.cache_context,
         batch=job.cluster.batch,
-        budget=budget.num_drafts,
         traced=job.output.trace != "none",
         verifier=job.decode.verifier,
     )
@@ -224,6 +239,7 @@ def make_engine(
         settings=settings,
         limits=sample_limits(job, target),
         drafter=drafter,
+        budget=budget,
         observer=observer,
     )
 
@@ -270,5 +286,6 @@ def _budget(job: JobSpec, target: AnyTarget, drafter: Drafter | None) -> BudgetP
         return FixedBudget(job.decode.draft_budget)
     if drafter is None:
         return FixedBudget(0)
-    assert isinstance(target, PagedTarget), "without pages the budget is a number"
-    return profile(target, drafter)
+    if isinstance(target, PagedTarget):
+        return profile(target, drafter)
+    return profile_canvas(target, drafter)

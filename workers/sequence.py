@@ -40,6 +40,7 @@ class Sequence:
     stale: Stale | None = None
     ask: Ask = NOTHING  # what may be drafted for the root
     step: int = 0  # transitions made in the block
+    frozen: int = 0  # positions outside the open block that it attends to, of a canvas
     pages: list[int] = field(default_factory=list)
     writes: list[PageWrite] = field(default_factory=list)
     end: Ending | None = None
@@ -88,6 +89,11 @@ class Sequence:
     def start(self) -> int:
         """Absolute position of the block."""
         return self.origin + self.block * len(self.root)
+
+    @property
+    def context(self) -> int:
+        """Positions outside the block that it attends to."""
+        return len(self.pages) * len(self.root) + self.frozen
 
     @property
     def prefix_name(self) -> int:

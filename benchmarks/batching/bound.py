@@ -55,5 +55,5 @@ def bound_at_concurrency_one(bench: Bench, workload: Workload, cell: Cell) -> fl
 
 def _seconds(cost: ForwardCost, num: float, *, length: int) -> float:
     """Of a forward of so many typical blocks."""
-    unit = unit_size(length=length, pages=PAGES, masked=MASKED)
+    unit = unit_size(length=length, context=PAGES * length, masked=MASKED)
     return float(cost(ForwardSize(*(num * part for part in unit))))

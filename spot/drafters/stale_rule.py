@@ -18,7 +18,7 @@ from spot.drafters.batch import RequestBatch, stack
 from spot.drafters.hypotheses import MAX_MARGIN, UNFITTED
 from spot.noise import gumbel
 from spot.released import choose, drawn_confidence, entropy
-from spot.transition import Rule, tempered
+from spot.transition import Rule, tempered, weighed
 
 
 class Guess(NamedTuple):
@@ -87,7 +87,7 @@ class StaleRuleDrafter:
         guess.tokens[sequence, position] = ids.gather(1, best)[:, 0]
         guess.log_masses[sequence, position] = UNFITTED(margin).log()
         guess.scores[sequence, position] = self._scores(
-            logs, best[:, 0], position, batch.doubts[sequence, position]
+            logs, best[:, 0], position, self._sure(batch, sequence, position)
         )
         return guess
 
@@ -105,7 +105,12 @@ class StaleRuleDrafter:
         where, ids = batch.starts[sequence] + position, batch.tokens[sequence, position]
         return scaled + gumbel(batch.keys[sequence], where, ids, step=counted)
 
-    def _scores(self, logs: Tensor, which: Tensor, position: Tensor, doubts: Tensor) -> Tensor:
+    def _sure(self, batch: RequestBatch, sequence: Tensor, position: Tensor) -> Tensor:
+        """What our own rules would select by, fp64 [R]."""
+        conf = -batch.doubts[sequence, position].double().exp()
+        return weighed(conf, batch.tokens[sequence, position, 0], self._rule)
+
+    def _scores(self, logs: Tensor, which: Tensor, position: Tensor, sure: Tensor) -> Tensor:
         """What positions are selected by, fp64 [R]; ``which`` candidate each would commit."""
         if self._rule.name == "sequential":
             return -position.double()
@@ -113,4 +118,4 @@ class StaleRuleDrafter:
             return -entropy(logs, self._rule)
         if self._rule.looks_at_noise:
             return drawn_confidence(logs, which, self._rule)
-        return -doubts.double().exp()
+        return sure

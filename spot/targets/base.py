@@ -112,7 +112,14 @@ def conditionals_of(head: MaskedHead, hidden: Tensor, states: State) -> Conditio
 CacheContext = Literal["prefix", "prefix+suffix"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Canvas(NamedTuple):
+    """A whole canvas, int64 [N], and where the block begins that is to be opened."""
+
+    tokens: State
+    start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Opened:
     """What the forward over a whole canvas leaves when a block opens.
 
@@ -147,8 +154,8 @@ class CanvasTarget(Protocol):
     spec: TargetSpec
     banned: Tensor
 
-    def open(self, canvas: State, *, start: int, context: CacheContext) -> Opened:
-        """One forward over a canvas, int64 [N], for the block that begins at ``start``.
+    def open(self, canvases: list[Canvas], *, context: CacheContext) -> list[Opened]:
+        """One forward over whole canvases; what it leaves for each does not depend on the others.
 
         ``prefix`` freezes the positions before the block, ``prefix+suffix`` those behind it too.
         """

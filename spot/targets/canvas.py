@@ -2,7 +2,8 @@
 
 When a block opens, one forward evaluates the whole canvas and freezes keys and values outside the
 block; states of the block are then evaluated against them. That is an approximation of the model
-(its authors' and Fast-dLLM's own), the same for drafted and draft-free decoding.
+(its authors' and Fast-dLLM's own), the same for drafted and draft-free decoding. Canvases that are
+opened together lie one behind the other in a row of positions, and see themselves only.
 """
 
 from pathlib import Path
@@ -15,7 +16,7 @@ from torch.nn import functional
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from spot.numerics import ROW_TILE, pad_rows
-from spot.targets.base import CacheContext, CanvasUnit, Opened, State
+from spot.targets.base import CacheContext, Canvas, CanvasUnit, Opened
 from spot.targets.canvas_attention import (
     CANVAS,
     Opening,
@@ -48,20 +49,38 @@ class NativeCanvasTarget:
         return cls(loaded)
 
     @torch.inference_mode()
-    def open(self, canvas: State, *, start: int, context: CacheContext) -> Opened:
-        """Evaluate a whole canvas and freeze what lies outside a block; see ``CanvasTarget``."""
-        num, end = len(canvas), start + self.spec.block_length
-        tokens = functional.pad(torch.from_numpy(canvas), (0, max(0, ROW_TILE - num)))
-        opening = Opening(num_positions=num)
-        rows = self._rows(tokens, torch.arange(len(tokens)), opening)[:num]
-        before = rows[start - 1] if self.spec.shifted and start > 0 else None
+    def open(self, canvases: list[Canvas], *, context: CacheContext) -> list[Opened]:
+        """Evaluate whole canvases and freeze what is outside their blocks; see ``CanvasTarget``."""
+        lengths = [len(canvas.tokens) for canvas in canvases]
+        padding = (0, max(0, ROW_TILE - sum(lengths)))
+        tokens = torch.from_numpy(np.concatenate([canvas.tokens for canvas in canvases]))
+        positions = torch.cat([torch.arange(length) for length in lengths])
+        opening = Opening(lengths=tuple(lengths))
+        rows = self._rows(
+            functional.pad(tokens, padding), functional.pad(positions, padding), opening
+        )
+        firsts = np.cumsum([0, *lengths[:-1]]).tolist()
+        return [
+            self._freeze(canvas, first, rows=rows, opening=opening, context=context)
+            for canvas, first in zip(canvases, firsts, strict=True)
+        ]
+
+    def _freeze(
+        self, canvas: Canvas, first: int, *, rows: Tensor, opening: Opening, context: CacheContext
+    ) -> Opened:
+        """What is kept of a canvas that begins at row ``first``."""
+        start, num = canvas.start, len(canvas.tokens)
+        end = start + self.spec.block_length
+        rows = rows[first : first + num]
+        # a view would keep the rows of all canvases alive
+        before = rows[start - 1].clone() if self.spec.shifted and start > 0 else None
         behind = range(end, num if context == "prefix+suffix" else end)
         frozen = torch.tensor([*range(start), *behind], dtype=torch.int64, device=self._device)
         return Opened(
             start=start,
-            hidden=self._aligned(rows[None, start:end], [before])[0],
-            keys=tuple(keys[:, frozen] for keys in opening.keys),
-            values=tuple(values[:, frozen] for values in opening.values),
+            hidden=self._aligned(rows[None, start:end], [before])[0].clone(),
+            keys=tuple(keys[:, first + frozen] for keys in opening.keys),
+            values=tuple(values[:, first + frozen] for values in opening.values),
             before=before,
         )
 

@@ -1,11 +1,11 @@
-"""Attention of bidirectional targets: of a whole canvas, and of block states against a frozen one.
+"""Attention of bidirectional targets: of whole canvases, and of block states against frozen ones.
 
 A state sees the frozen positions of its canvas and its own block. The states of one canvas are the
 items of one call of PyTorch's fused kernel, each with one fixed shape, so that no sum depends on
-how many there are.
+how many there are; a canvas that is opened has a call of its own.
 
 Legend: U units, S states of one canvas, L block length, H query heads, K key heads, D head size,
-N canvas positions, R their rows with padding, T frozen positions.
+N positions of all canvases, R their rows with padding, T frozen positions.
 """
 
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ CANVAS = "spotbatch_canvas"
 
 @dataclass(slots=True, kw_only=True)
 class Opening:
-    """Collects keys and values [K, N, D] of every layer while a canvas is evaluated.
+    """Collects keys and values [K, N, D] of every layer while canvases are evaluated.
 
-    Rows past ``num_positions`` are padding that nobody sees.
+    They lie one behind the other; rows past the last one are padding that nobody sees.
     """
 
-    num_positions: int
+    lengths: tuple[int, ...]
     keys: list[Tensor] = field(default_factory=list)
     values: list[Tensor] = field(default_factory=list)
 
@@ -50,16 +50,16 @@ def group_states(units: list[CanvasUnit], *, block_length: int, device: torch.de
     return States(groups=groups, block_length=block_length)
 
 
-def attend_canvas(
+def attend_canvases(
     query: Tensor, key: Tensor, value: Tensor, *, opening: Opening, scaling: float
 ) -> Tensor:
-    """[H, R, D] against [K, R, D], both ways, among the canvas's own rows; returns [H, R, D]."""
-    num = opening.num_positions
-    own = key[:, :num], value[:, :num]
-    opening.keys.append(own[0])
-    opening.values.append(own[1])
-    out = _fused(query[None, :, :num], own[0][None], own[1][None], scaling=scaling)
-    return functional.pad(out[0], (0, 0, 0, query.shape[1] - num))
+    """[H, R, D] against [K, R, D], both ways, among each canvas's rows; returns [H, R, D]."""
+    num = sum(opening.lengths)
+    opening.keys.append(key[:, :num])
+    opening.values.append(value[:, :num])
+    own = [x[None, :, :num].split(opening.lengths, dim=2) for x in (query, key, value)]
+    out = [_fused(q, k, v, scaling=scaling)[0] for q, k, v in zip(*own, strict=True)]
+    return functional.pad(torch.cat(out, dim=1), (0, 0, 0, query.shape[1] - num))
 
 
 def attend_states(
@@ -99,7 +99,7 @@ def attention_function(
 ) -> tuple[Tensor, None]:
     """The same in the shapes of transformers' attention interface: one row of positions."""
     if isinstance(canvas, Opening):
-        out = attend_canvas(query[0], key[0], value[0], opening=canvas, scaling=scaling)
+        out = attend_canvases(query[0], key[0], value[0], opening=canvas, scaling=scaling)
         return out.transpose(0, 1)[None], None
     out = attend_states(
         as_units(query, canvas.block_length),

@@ -4,7 +4,7 @@ The logits at position i predict the token at position i + 1, as in the autoregr
 was made from: this is the one family whose logits are shifted.
 """
 
-from spot.targets.family import Family, Native, Vocabulary, same_name
+from spot.targets.family import DENSE_SETTINGS, Family, Native, Vocabulary, same_name
 
 DREAM = Family(
     name="dream",
@@ -13,17 +13,7 @@ DREAM = Family(
     native=Native(
         model="Qwen2ForCausalLM",
         config="Qwen2Config",
-        settings={
-            "vocab_size": "vocab_size",
-            "hidden_size": "hidden_size",
-            "intermediate_size": "intermediate_size",
-            "num_hidden_layers": "num_hidden_layers",
-            "num_attention_heads": "num_attention_heads",
-            "num_key_value_heads": "num_key_value_heads",
-            "max_position_embeddings": "max_position_embeddings",
-            "rms_norm_eps": "rms_norm_eps",
-            "tie_word_embeddings": "tie_word_embeddings",
-        },
+        settings=DENSE_SETTINGS,
         constants={"hidden_act": "silu"},
     ),
     key_map=same_name,

@@ -95,6 +95,25 @@ class Family:
         return self.attention == "block-causal"
 
 
+def same_names(*names: str) -> dict[str, str]:
+    """Native settings that ``config.json`` gives under their own names."""
+    return {name: name for name in names}
+
+
+# What dense models state in the words of their native twins.
+DENSE_SETTINGS = same_names(
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "max_position_embeddings",
+    "rms_norm_eps",
+    "tie_word_embeddings",
+)
+
+
 def same_name(name: str, settings: Mapping[str, Any]) -> tuple[Slot, ...]:
     """The key map of checkpoints that use the native names."""
     return (Slot(name=name),)

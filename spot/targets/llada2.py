@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from spot.targets.family import Family, Native, Slot, Vocabulary
+from spot.targets.family import DENSE_SETTINGS, Family, Native, Slot, Vocabulary, same_names
 
 _OUTSIDE = {
     "model.word_embeddings.weight": "model.embed_tokens.weight",
@@ -76,26 +76,17 @@ LLADA2 = Family(
     native=Native(
         model="Glm4MoeForCausalLM",
         config="Glm4MoeConfig",
-        settings={
-            "vocab_size": "vocab_size",
-            "hidden_size": "hidden_size",
-            "intermediate_size": "intermediate_size",
-            "moe_intermediate_size": "moe_intermediate_size",
-            "num_hidden_layers": "num_hidden_layers",
-            "num_attention_heads": "num_attention_heads",
-            "num_key_value_heads": "num_key_value_heads",
-            "head_dim": "head_dim",
-            "first_k_dense_replace": "first_k_dense_replace",
-            "n_routed_experts": "num_experts",
-            "n_shared_experts": "num_shared_experts",
-            "num_experts_per_tok": "num_experts_per_tok",
-            "n_group": "n_group",
-            "topk_group": "topk_group",
-            "routed_scaling_factor": "routed_scaling_factor",
-            "max_position_embeddings": "max_position_embeddings",
-            "rms_norm_eps": "rms_norm_eps",
-            "tie_word_embeddings": "tie_word_embeddings",
-        },
+        settings=DENSE_SETTINGS
+        | same_names(
+            "moe_intermediate_size",
+            "head_dim",
+            "first_k_dense_replace",
+            "num_experts_per_tok",
+            "n_group",
+            "topk_group",
+            "routed_scaling_factor",
+        )
+        | {"n_routed_experts": "num_experts", "n_shared_experts": "num_shared_experts"},
         constants={
             "hidden_act": "silu",
             "attention_bias": False,

@@ -6,7 +6,14 @@ shifted. Checkpoints of other block lengths are other checkpoints; only their na
 
 import re
 
-from spot.targets.family import Family, Native, Vocabulary, same_name
+from spot.targets.family import (
+    DENSE_SETTINGS,
+    Family,
+    Native,
+    Vocabulary,
+    same_name,
+    same_names,
+)
 
 _RELEASED = re.compile(r"SDAR-[\d.]+B(?:-A\d+B)?-Chat(?:-b(\d+))?$")
 
@@ -24,18 +31,7 @@ SDAR = Family(
     native=Native(
         model="Qwen3ForCausalLM",
         config="Qwen3Config",
-        settings={
-            "vocab_size": "vocab_size",
-            "hidden_size": "hidden_size",
-            "intermediate_size": "intermediate_size",
-            "num_hidden_layers": "num_hidden_layers",
-            "num_attention_heads": "num_attention_heads",
-            "num_key_value_heads": "num_key_value_heads",
-            "head_dim": "head_dim",
-            "max_position_embeddings": "max_position_embeddings",
-            "rms_norm_eps": "rms_norm_eps",
-            "tie_word_embeddings": "tie_word_embeddings",
-        },
+        settings=DENSE_SETTINGS | same_names("head_dim"),
         constants={"hidden_act": "silu", "attention_bias": False},
     ),
     key_map=same_name,

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spot.targets.base import CanvasUnit, State, Unit
+from spot.targets.base import Canvas, CanvasUnit, State, Unit
 from spot.targets.canvas import NativeCanvasTarget
 from spot.targets.checkpoint import TargetSpec
 from spot.targets.paged import PagedTarget
@@ -106,7 +106,10 @@ def _last_block(
     length = target.spec.block_length
     start = len(whole) - length
     if isinstance(target, NativeCanvasTarget):
-        opened = target.open(whole, start=start, context="prefix")
+        canvases = [Canvas(whole, start)]
+        if len(states) > 1:  # then the opening has company as well
+            canvases.append(Canvas(whole[:start], start - length))
+        opened = target.open(canvases, context="prefix")[0]
         hidden = target.hidden([CanvasUnit(state=s, opened=opened) for s in states])
     else:
         num = start // length

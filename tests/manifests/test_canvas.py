@@ -35,11 +35,11 @@ def test_padding_is_refused() -> None:
         job_spec(decode=CANVAS | {"padded": True})
 
 
-def test_drafts_need_a_number_for_a_budget() -> None:
+def test_the_budget_is_load_aware_or_a_number() -> None:
     drafter = {"method": "chain"}
-    with pytest.raises(ValidationError, match="auto reckons with exact prefix pages"):
-        job_spec(drafter=drafter, decode=CANVAS)
+    assert job_spec(drafter=drafter, decode=CANVAS).drafts
     assert job_spec(drafter=drafter, decode=CANVAS | {"draft_budget": 8}).drafts
+    assert not job_spec(drafter=drafter, decode=CANVAS | {"draft_budget": 0}).drafts
     assert not job_spec(decode=CANVAS).drafts
 
 

@@ -27,13 +27,16 @@ def digest(job: JobSpec) -> str:
 
 def test_semantic_fields_are_exactly_these() -> None:
     assert sorted(semantic_fields(job_spec())) == [
+        "decode.banned_token_ids",
         "decode.cache_context",
+        "decode.confidence_penalty",
         "decode.denoising_steps",
         "decode.entropy_bound",
         "decode.ignore_eos",
         "decode.max_tokens",
         "decode.min_tokens",
         "decode.numerics",
+        "decode.penalized_token_ids",
         "decode.rule",
         "decode.stop",
         "decode.stop_token_ids",

@@ -117,6 +117,11 @@ def test_nothing_is_drafted_without_a_drafter_or_with_a_budget_of_zero() -> None
     assert not job_spec(drafter={"method": "chain"}, decode={"draft_budget": 0}).drafts
 
 
+def test_an_output_budget_of_zero_is_refused_by_its_name() -> None:
+    with pytest.raises(ValidationError, match=r"decode\.max_tokens\n.*greater than or equal to 1"):
+        job_spec(decode={"max_tokens": 0})
+
+
 def test_a_specification_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         job_spec().sampling.n = 3  # type: ignore[misc]
@@ -193,11 +198,6 @@ def test_a_gpu_that_is_not_reserved_is_refused(cluster: dict[str, Any], message:
 
 def test_a_reserved_gpu_may_be_a_part_of_one() -> None:
     job_spec(target={"path": "t", "device": "cuda"}, cluster={"gpus_per_worker": 0.5})
-
-
-def test_a_canvas_is_not_shared_between_processes() -> None:
-    with pytest.raises(ValidationError, match="targets that look both ways are computed on one"):
-        job_spec(decode={"cache_context": "prefix"}, cluster={"tensor_parallel": 2})
 
 
 def test_a_worker_reserves_the_threads_of_all_its_processes() -> None:

@@ -58,6 +58,23 @@ def test_what_a_released_loop_cannot_do_is_refused(decode: dict[str, Any], messa
         job_spec(decode=decode)
 
 
+@pytest.mark.parametrize(
+    ("decode", "message"),
+    [
+        ({"confidence_penalty": 1.0}, "mean nothing alone; set both, or neither"),
+        ({"penalized_token_ids": [5]}, "mean nothing alone; set both, or neither"),
+        ({"confidence_penalty": -1.0, "penalized_token_ids": [5]}, "greater than or equal to 0"),
+        (
+            DYNAMIC | {"confidence_penalty": 1.0, "penalized_token_ids": [5]},
+            "low_confidence_dynamic selects as its released loop does, which has no such penalty",
+        ),
+    ],
+)
+def test_a_penalty_that_means_nothing_is_refused(decode: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        job_spec(decode=decode)
+
+
 def test_one_token_to_choose_from_is_fine_where_positions_are_not_chosen_by_it() -> None:
     decode = {"rule": "sequential", "temperature": 1.0, "top_k": 1}
     assert job_spec(decode=decode).decode.top_k == 1

@@ -1,5 +1,6 @@
 """Decoding of bidirectional targets: against a plain one, and drafted against draft-free."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from spot.canvas_decoder import CanvasDecoder, open_canvas
 from spot.decoder import Sample
 from spot.drafters.stale_rule import StaleRuleDrafter
 from spot.limits import Limits
-from spot.targets.base import CacheContext, CanvasUnit
+from spot.targets.base import CacheContext, Canvas, CanvasUnit
 from spot.targets.canvas import NativeCanvasTarget
 from spot.trajectory import Decoded
-from spot.transition import Rule
+from spot.transition import Rule, RuleName
 from tests.checkpoints import FamilyName, write_released
 from tests.spot.hostile import Hostile
 from tests.spot.lineup import make_drafter
@@ -161,6 +162,34 @@ def test_the_grid_begins_at_the_prompts_end_and_each_block_opens_the_whole_canva
     assert cost.positions == 2 * (5 + 2 * LENGTH) + 2 * (LENGTH - 1) * LENGTH
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("name", ["strict", "threshold"])
+def test_penalized_ids_commit_later_and_drafts_change_nothing(
+    name: RuleName, temperature: float
+) -> None:
+    target, tau = ToyCanvas(mixed_table), 0.6 if name == "threshold" else None
+    free = Rule(name=name, tau=tau, temperature=temperature)
+    penalized = replace(free, confidence_penalty=50.0, penalized_ids=(0, 1))
+    accepted, moved = 0, False
+    for key in range(6):
+        limits = Limits(prompt_tokens=1, max_tokens=2 * LENGTH, stop_ids=NO_STOPS)
+        sample = Sample(prompt_ids=(key % 3,), key=key, limits=limits)
+        plain = CanvasDecoder(target, rule=free, context="prefix").decode(sample)
+        alone = CanvasDecoder(target, rule=penalized, context="prefix").decode(sample)
+        for drafter in (
+            StaleRuleDrafter(rule=penalized, mask_id=MASK_ID),
+            make_drafter("joint", rule=penalized, moves={key: alone.trajectory.moves}),
+        ):
+            drafted = CanvasDecoder(
+                target, rule=penalized, context="prefix", drafter=drafter, budget=4
+            ).decode(sample)
+            assert drafted.trajectory.moves == alone.trajectory.moves
+            accepted += drafted.trajectory.cost.accepted
+        moved |= alone.trajectory.moves != plain.trajectory.moves
+    assert accepted > 0
+    assert moved
+
+
 def test_the_output_budget_is_an_input_of_the_model() -> None:
     """Unlike with exact pages, a larger budget does not only add tokens."""
     target = ToyCanvas(mixed_table)
@@ -189,7 +218,7 @@ def test_a_stop_id_ends_the_sample_and_later_blocks_are_never_opened() -> None:
     whole = free.decode(Sample(prompt_ids=prompt, key=key, limits=long))
     stop = whole.token_ids[1]
     first = whole.token_ids.index(stop)
-    target.openings.clear()
+    target.opening_forwards.clear()
     limits = Limits(prompt_tokens=3, max_tokens=3 * LENGTH, stop_ids=frozenset({stop}))
     decoded = free.decode(Sample(prompt_ids=prompt, key=key, limits=limits))
     assert (decoded.token_ids, decoded.finish_reason) == (whole.token_ids[:first], "stop")
@@ -210,7 +239,7 @@ def test_only_shifted_logits_carry_the_row_before_the_block_over_its_boundary(
 ) -> None:
     target = _target(directories[family])
     canvas = open_canvas(np.arange(5), max_tokens=2 * L, length=L, mask_id=target.spec.mask_id)
-    opened = target.open(canvas, start=5, context="prefix")
+    (opened,) = target.open([Canvas(canvas, 5)], context="prefix")
     state = canvas[5 : 5 + L].copy()
     state[4] = 65
     first = target.hidden([CanvasUnit(state=state, opened=opened)])[0, 0]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spot.targets.base import CacheContext, CanvasUnit, State, Unit
+from spot.targets.base import CacheContext, Canvas, CanvasUnit, State, Unit
 from spot.targets.canvas import NativeCanvasTarget
 from spot.targets.family import DtypeName, TargetError
 from spot.targets.paged import PagedTarget
@@ -74,7 +74,7 @@ def test_an_opened_block_has_the_logits_of_a_plain_forward(
 ) -> None:
     target = NativeCanvasTarget.load(directories[family], block_length=L)
     ids = tokens(num, num, family=family)
-    opened = target.open(ids, start=start, context=context)
+    (opened,) = target.open([Canvas(ids, start)], context=context)
     expected = plain(directories[family]).logits(ids.tolist())[start : start + L]
     assert torch.allclose(target.logits(opened.hidden), expected, atol=1e-4)
 
@@ -86,7 +86,7 @@ def test_the_opening_state_behind_a_frozen_canvas_is_the_canvas_itself(
 ) -> None:
     target = NativeCanvasTarget.load(directories[family], block_length=L)
     ids = tokens(5, 29, family=family)
-    opened = target.open(ids, start=start, context="prefix+suffix")
+    (opened,) = target.open([Canvas(ids, start)], context="prefix+suffix")
     unit = CanvasUnit(state=ids[start : start + L], opened=opened)
     assert torch.allclose(target.hidden([unit])[0], opened.hidden, atol=1e-4)
 
@@ -113,11 +113,31 @@ def test_states_of_several_canvases_have_the_same_bits_together_and_alone(
     units = []
     for num, start in ((29, 13), (60, 20), (40, 8)):
         ids = tokens(num, num, family=family)
-        opened = target.open(ids, start=start, context="prefix+suffix")
+        (opened,) = target.open([Canvas(ids, start)], context="prefix+suffix")
         units += [CanvasUnit(state=np.roll(ids[:L], n), opened=opened) for n in range(3)]
     together = target.hidden(units)
     for unit, hidden in zip(units, together, strict=True):
         assert torch.equal(target.hidden([unit])[0], hidden)
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("family", CANVAS)
+def test_canvases_have_the_same_bits_opened_together_and_alone(
+    directories: dict[FamilyName, Path], family: FamilyName, context: CacheContext
+) -> None:
+    target = NativeCanvasTarget.load(directories[family], block_length=L)
+    canvases = [
+        Canvas(tokens(num, num, family=family), start)
+        for num, start in ((29, 13), (60, 20), (L, 0), (29, 21))
+    ]
+    for canvas, opened in zip(canvases, target.open(canvases, context=context), strict=True):
+        (alone,) = target.open([canvas], context=context)
+        assert torch.equal(alone.hidden, opened.hidden)
+        for one, other in zip(alone.keys + alone.values, opened.keys + opened.values, strict=True):
+            assert torch.equal(one, other)
+        unit = CanvasUnit(state=canvas.tokens[:L], opened=opened)
+        again = CanvasUnit(state=canvas.tokens[:L], opened=alone)
+        assert torch.equal(target.hidden([unit]), target.hidden([again]))
 
 
 def test_a_prefix_only_context_hides_what_follows_and_the_other_shows_it(
@@ -125,8 +145,8 @@ def test_a_prefix_only_context_hides_what_follows_and_the_other_shows_it(
 ) -> None:
     target = NativeCanvasTarget.load(directories["llada"], block_length=L)
     ids = tokens(5, 29, family="llada")
-    shown = target.open(ids, start=13, context="prefix+suffix")
-    hidden = target.open(ids, start=13, context="prefix")
+    (shown,) = target.open([Canvas(ids, 13)], context="prefix+suffix")
+    (hidden,) = target.open([Canvas(ids, 13)], context="prefix")
     assert (shown.keys[0].shape[1], hidden.keys[0].shape[1]) == (29 - L, 13)
 
 

@@ -16,6 +16,7 @@ from tests.spot.toy import MASK_ID as TOY_MASK
 RULES = (
     Rule(),
     Rule(temperature=1.0),
+    Rule(temperature=1.0, confidence_penalty=1.0, penalized_ids=(0,)),
     Rule(name="low_confidence_static"),
     Rule(name="low_confidence_static", temperature=1.0),
     Rule(name="low_confidence_static", temperature=1.0, denoising_steps=3),

@@ -5,7 +5,18 @@ import numpy as np
 import pytest
 import torch
 
-from spot.transition import Rule, ban, confidence, draw, kept, law, leader, select, tied
+from spot.transition import (
+    Rule,
+    ban,
+    confidence,
+    draw,
+    kept,
+    law,
+    leader,
+    select,
+    tied,
+    weighed,
+)
 
 INF = math.inf
 
@@ -29,6 +40,15 @@ def test_ties_go_to_the_lowest_token_and_the_lowest_position() -> None:
     _, token = confidence(torch.tensor([[1.0, 3.0, 3.0]]))
     assert token.tolist() == [1]
     assert leader(torch.tensor([[-INF, -0.5, -0.5], [-2.0, -INF, -1.0]])).tolist() == [1, 2]
+
+
+def test_a_penalty_makes_positions_of_certain_tokens_count_as_less_sure() -> None:
+    conf, token = torch.tensor([-0.1, -0.2, -0.3]), torch.tensor([7, 1, 8])
+    rule = Rule(confidence_penalty=0.15, penalized_ids=(7, 9))
+    assert weighed(conf, token, rule).tolist() == pytest.approx([-0.25, -0.2, -0.3])
+    assert weighed(conf, token, Rule()) is conf
+    with pytest.raises(ValueError, match="the sequential rule has no confidence_penalty"):
+        Rule(name="sequential", confidence_penalty=1.0, penalized_ids=(7,))
 
 
 def test_banned_ids_never_win() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spot.targets.base import CacheContext, CanvasUnit, Opened, State
+from spot.targets.base import CacheContext, Canvas, CanvasUnit, Opened, State
 from spot.targets.checkpoint import TargetSpec
 from tests.spot.toy import LENGTH, MASK_ID, NUM_TOKENS, VOCAB_ROWS, Ids, Table
 
@@ -32,14 +32,18 @@ class ToyCanvas:
             attention="bidirectional",
         )
         self.banned = torch.arange(VOCAB_ROWS) >= NUM_TOKENS
-        self.openings: list[tuple[State, int]] = []
+        self.opening_forwards: list[list[Canvas]] = []
         self.forwards: list[list[CanvasUnit]] = []
         self._table = table
         self._seen: dict[tuple[Ids, Ids], Tensor] = {}
 
-    def open(self, canvas: State, *, start: int, context: CacheContext) -> Opened:
+    def open(self, canvases: list[Canvas], *, context: CacheContext) -> list[Opened]:
+        """Each by itself."""
+        self.opening_forwards.append([Canvas(c.tokens.copy(), c.start) for c in canvases])
+        return [self._open(canvas.tokens, canvas.start, context) for canvas in canvases]
+
+    def _open(self, canvas: State, start: int, context: CacheContext) -> Opened:
         """The frozen tokens as keys, the canvas's length as values."""
-        self.openings.append((canvas.copy(), start))
         end = start + self.spec.block_length
         behind = canvas[end:] if context == "prefix+suffix" else canvas[:0]
         frozen = torch.from_numpy(np.concatenate([canvas[:start], behind]))
@@ -51,6 +55,11 @@ class ToyCanvas:
             values=(torch.full((1, len(frozen), 1), len(canvas)),),
             before=None,
         )
+
+    @property
+    def openings(self) -> list[Canvas]:
+        """All canvases that were opened."""
+        return [canvas for forward in self.opening_forwards for canvas in forward]
 
     def hidden(self, units: list[CanvasUnit]) -> Tensor:
         """The logits themselves, [U, L, V]."""

@@ -13,7 +13,7 @@ L = 32
 
 def root(row: int = 0, *, masked: int = 20, pages: int = 2) -> Root:
     """A root of sample 0 of a row."""
-    return Root((0, row, 0), pages, masked)
+    return Root((0, row, 0), pages * L, masked, masked)
 
 
 def drafted(

@@ -1,17 +1,29 @@
 """The batched engine of bidirectional targets against its reference decoder."""
 
+import itertools
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from spot.canvas_decoder import CanvasDecoder
-from spot.drafters.base import Drafter
+from spot.conditionals import stale_of
+from spot.drafters.base import Drafter, Stale
 from spot.drafters.stale_rule import StaleRuleDrafter
 from spot.limits import Limits
 from spot.rounds import Sample
-from spot.targets.base import CacheContext, CanvasTarget, CanvasUnit
+from spot.targets.base import (
+    CacheContext,
+    Canvas,
+    CanvasTarget,
+    CanvasUnit,
+    Conditionals,
+    Opened,
+)
 from spot.targets.canvas import NativeCanvasTarget
 from spot.targets.family import DtypeName
 from spot.trajectory import Decoded
@@ -21,7 +33,11 @@ from tests.spot.hostile import Hostile
 from tests.spot.lineup import make_drafter
 from tests.spot.toy import LENGTH, MASK_ID, VOCAB_ROWS, mixed_table
 from tests.spot.toy_canvas import ToyCanvas
+from tests.workers.budgets import Whimsical, eager
+from workers.budget import Ask, BudgetPolicy, FixedBudget, Root, Spent
 from workers.canvas_engine import CanvasEngine, CanvasSettings
+from workers.canvas_forwarding import in_forwards
+from workers.costs import ForwardSize
 from workers.samples import SampleRequest, SampleResult
 
 CONTEXTS: tuple[CacheContext, ...] = ("prefix", "prefix+suffix")
@@ -40,6 +56,10 @@ def _limits(request: SampleRequest) -> Limits:
         max_tokens=request.max_tokens,
         stop_ids=frozenset({STOP}),
     )
+
+
+def _endless(request: SampleRequest) -> Limits:
+    return replace(_limits(request), stop_ids=frozenset())
 
 
 def _requests(length: int, *, num_ids: int) -> list[SampleRequest]:
@@ -65,10 +85,18 @@ def _engine(
     context: CacheContext = "prefix",
     batch: int = 3,
     drafter: Drafter | None = None,
-    budget: int = 5,
+    budget: BudgetPolicy | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> CanvasEngine:
-    settings = CanvasSettings(rule=rule, context=context, batch=batch, budget=budget, traced=True)
-    return CanvasEngine(target, settings=settings, limits=_limits, drafter=drafter)
+    settings = CanvasSettings(rule=rule, context=context, batch=batch, traced=True)
+    return CanvasEngine(
+        target,
+        settings=settings,
+        limits=_limits,
+        drafter=drafter,
+        budget=budget or FixedBudget(5),
+        clock=clock,
+    )
 
 
 def _finish(engine: CanvasEngine, requests: list[SampleRequest]) -> dict[int, SampleResult]:
@@ -121,6 +149,21 @@ def test_a_mixed_batch_decodes_each_sample_as_if_it_were_alone_and_undrafted(
         assert engine.counters()["accepted"] == sum(r.accepted for r in results.values())
 
 
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: f"{r.name}-{r.temperature:g}")
+@pytest.mark.parametrize("budget", [Whimsical, lambda: eager(LENGTH)], ids=["whimsical", "auto"])
+def test_no_budget_changes_tokens_or_their_order(
+    rule: Rule, budget: Callable[[], BudgetPolicy]
+) -> None:
+    target, requests = ToyCanvas(mixed_table), _requests(LENGTH, num_ids=3)
+    drafter = StaleRuleDrafter(rule=rule, mask_id=MASK_ID)
+    engine = _engine(target, rule=rule, batch=4, drafter=drafter, budget=budget())
+    results = _finish(engine, requests)
+    for request in requests:
+        decoded = _reference(target, request, rule=rule, context="prefix")
+        _assert_equal(results[request.row], decoded)
+    assert engine.counters()["drafts"] > 0
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("family", ["llada", "dream"])
 def test_a_real_layouts_batch_is_bit_equal_to_single_samples(
@@ -132,7 +175,9 @@ def test_a_real_layouts_batch_is_bit_equal_to_single_samples(
     rule = Rule(temperature=1.0)
     drafter = StaleRuleDrafter(rule=rule, mask_id=target.spec.mask_id)
     requests = _requests(8, num_ids=256)[::2]
-    engine = _engine(target, rule=rule, context="prefix+suffix", drafter=drafter)
+    engine = _engine(
+        target, rule=rule, context="prefix+suffix", drafter=drafter, budget=Whimsical()
+    )
     results = _finish(engine, requests)
     for request in requests:
         decoded = _reference(target, request, rule=rule, context="prefix+suffix")
@@ -152,15 +197,92 @@ def test_costs_are_those_of_the_reference_without_drafts() -> None:
     assert engine.counters()["positions"] == sum(r.positions for r in results.values())
 
 
-def test_every_block_is_opened_once_and_states_share_forwards() -> None:
+def test_canvases_are_opened_together_and_states_share_forwards() -> None:
     target, rule = ToyCanvas(mixed_table), Rule()
     requests = _requests(LENGTH, num_ids=3)
     engine = _engine(target, rule=rule, batch=len(requests))
     _finish(engine, requests)
+    num_blocks = max(-(-r.max_tokens // LENGTH) for r in requests)
+    assert len(target.opening_forwards) <= num_blocks  # one transition a round: all keep step
+    assert len(target.opening_forwards[0]) == len(requests)
     assert engine.counters()["openings"] == len(target.openings)
     assert len({(c.tobytes(), start) for c, start in target.openings}) == len(target.openings)
     assert max(len(units) for units in target.forwards) == len(requests)
-    assert engine.counters()["forwards"] == len(target.openings) + len(target.forwards)
+    num_forwards = len(target.opening_forwards) + len(target.forwards)
+    assert engine.counters()["forwards"] == num_forwards
+
+
+def test_samples_of_one_row_share_what_they_have_in_common() -> None:
+    target, rule = ToyCanvas(mixed_table), Rule(temperature=1.0)
+    first = _requests(LENGTH, num_ids=3)[2]
+    samples = [replace(first, row=n, key=n) for n in range(4)]
+    results = _finish(_engine(target, rule=rule, batch=4), samples)
+    assert len(target.opening_forwards[0]) == 1
+    assert max(len(units) for units in target.forwards) > 1
+    for request in samples:
+        decoded = _reference(target, request, rule=rule, context="prefix")
+        _assert_equal(results[request.row], decoded)
+        assert results[request.row].positions == decoded.trajectory.cost.positions
+    greedy = ToyCanvas(mixed_table)
+    _finish(_engine(greedy, rule=Rule(), batch=4), samples)
+    assert {len(canvases) for canvases in greedy.opening_forwards} == {1}
+    assert {len(units) for units in greedy.forwards} == {1}
+
+
+def test_stale_conditionals_are_kept_only_for_roots_that_may_draft(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Shut(FixedBudget):
+        def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
+            assert [root.room for root in roots] == [root.masked - 1 for root in roots]
+            assert float(base.positions) == LENGTH * num_sequences == LENGTH * len(roots)
+            return [Ask(3 if root.name[1] == 0 else 0) for root in roots]
+
+    kept: list[int] = []
+
+    def counted(conditionals: Conditionals, states: list[int]) -> list[Stale]:
+        kept.append(len(states))
+        return stale_of(conditionals, states)
+
+    monkeypatch.setattr("workers.drafting.stale_of", counted)
+    rule = Rule()
+    drafter = StaleRuleDrafter(rule=rule, mask_id=MASK_ID)
+    engine = _engine(ToyCanvas(mixed_table), rule=rule, drafter=drafter, budget=Shut(0))
+    _finish(engine, _requests(LENGTH, num_ids=3))
+    assert max(kept) == 1
+
+
+def test_a_policy_is_told_of_states_and_not_of_openings() -> None:
+    seen: list[Spent] = []
+
+    class Noting(FixedBudget):
+        def observe(self, spent: Spent) -> None:
+            seen.append(spent)
+
+    ticks = itertools.count()
+    target, rule = ToyCanvas(mixed_table), Rule()
+    drafter = StaleRuleDrafter(rule=rule, mask_id=MASK_ID)
+    engine = _engine(
+        target,
+        rule=rule,
+        drafter=drafter,
+        budget=Noting(5),
+        clock=lambda: float(next(ticks)),
+    )
+    _finish(engine, _requests(LENGTH, num_ids=3))
+    units = [len(units) for units in target.forwards]
+    assert [spent.size.positions for spent in seen] == [LENGTH * num for num in units]
+    pairs = [
+        sum(LENGTH * (u.opened.keys[0].shape[1] + LENGTH) for u in units)
+        for units in target.forwards
+    ]
+    assert [spent.size.pairs for spent in seen] == pairs
+    assert {spent.target_s for spent in seen} == {1.0}  # a tick each
+    spent = engine.counters()
+    assert spent["drafts"] == sum(len(s.masses) for s in seen)
+    assert spent["accepted"] == sum(int(s.accepted.sum()) for s in seen) > 0
+    num_rounds = spent["target_us"] // 2_000_000  # every round times openings and states
+    assert num_rounds >= len(seen)
 
 
 def test_equal_drafts_of_a_sample_are_evaluated_once() -> None:
@@ -170,6 +292,15 @@ def test_equal_drafts_of_a_sample_are_evaluated_once() -> None:
     for units in target.forwards:
         names = [(id(unit.opened), unit.state.tobytes()) for unit in units]
         assert len(set(names)) == len(names)
+
+
+def test_a_finished_samples_slot_is_taken_while_others_go_on() -> None:
+    target, first = ToyCanvas(mixed_table), _requests(LENGTH, num_ids=3)[0]
+    budgets = (1, 6 * LENGTH, 1, 1)
+    requests = [replace(first, row=row, max_tokens=num) for row, num in enumerate(budgets)]
+    settings = CanvasSettings(rule=Rule(), context="prefix", batch=2)
+    engine = CanvasEngine(target, settings=settings, limits=_endless, budget=FixedBudget(0))
+    assert list(_finish(engine, requests)) == [0, 2, 3, 1]
 
 
 def test_an_aborted_shard_leaves_the_others_alone() -> None:
@@ -187,7 +318,12 @@ def test_an_aborted_shard_leaves_the_others_alone() -> None:
 
 
 class Small(ToyCanvas):
-    """Takes no more than two states at once."""
+    """Takes no more than two states, or 40 positions of canvases, at once."""
+
+    def open(self, canvases: list[Canvas], *, context: CacheContext) -> list[Opened]:
+        if sum(len(canvas.tokens) for canvas in canvases) > 40:
+            raise MemoryError
+        return super().open(canvases, context=context)
 
     def hidden(self, units: list[CanvasUnit]) -> torch.Tensor:
         if len(units) > 2:
@@ -201,10 +337,25 @@ def test_out_of_memory_halves_a_forward_and_changes_nothing() -> None:
     drafter = StaleRuleDrafter(rule=rule, mask_id=MASK_ID)
     engine = _engine(target, rule=rule, batch=5, drafter=drafter)
     results = _finish(engine, requests)
-    assert engine.counters()["out_of_memory"] > 0
+    assert 2 < engine.counters()["out_of_memory"] < 8  # it is remembered
+    assert max(map(len, target.opening_forwards)) == 3  # of five
     for request in requests:
         decoded = _reference(ToyCanvas(mixed_table), request, rule=rule, context="prefix")
         _assert_equal(results[request.row], decoded)
+
+
+def test_a_canvas_that_does_not_fit_alone_is_raised() -> None:
+    engine = _engine(Small(mixed_table), rule=Rule())
+    engine.add(replace(_requests(LENGTH, num_ids=3)[0], max_tokens=50))
+    with pytest.raises(MemoryError):
+        engine.step()
+
+
+def test_openings_are_cut_up_by_positions_and_a_long_canvas_goes_alone() -> None:
+    canvases = [Canvas(np.zeros(num, np.int64), 0) for num in (5, 5, 30, 2, 9)]
+    parts = in_forwards(canvases, most=12)
+    assert [[len(c.tokens) for c in part] for part in parts] == [[5, 5], [30], [2, 9]]
+    assert in_forwards([], most=12) == []
 
 
 def test_what_is_not_for_want_of_memory_is_raised() -> None:
@@ -249,7 +400,9 @@ def test_an_observer_sees_every_walk_with_fresh_conditionals() -> None:
 
     target, request = ToyCanvas(mixed_table), _requests(LENGTH, num_ids=3)[1]
     settings = CanvasSettings(rule=Rule(), context="prefix", batch=1)
-    engine = CanvasEngine(target, settings=settings, limits=_limits, observer=Watching())
+    engine = CanvasEngine(
+        target, settings=settings, limits=_limits, budget=FixedBudget(0), observer=Watching()
+    )
     (result,) = _finish(engine, [request]).values()
     assert len(seen) == result.transitions
     first = len(request.prompt_ids)

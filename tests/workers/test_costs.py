@@ -29,7 +29,7 @@ def test_pairs_and_rows_are_added() -> None:
 
 
 def test_a_block_attends_to_its_prefix_and_itself() -> None:
-    assert unit_size(length=32, pages=3, masked=5) == (32.0, 32 * 32 * 4.0, 5.0)
+    assert unit_size(length=32, context=96, masked=5) == (32.0, 32 * 32 * 4.0, 5.0)
 
 
 def test_costs_follow_the_machines_speed_at_every_size() -> None:

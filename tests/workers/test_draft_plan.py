@@ -44,6 +44,24 @@ def test_where_a_draft_costs_a_root_no_plan_beats_none() -> None:
     assert _plan(4, 0.9, 0.8, table=STEEP).rate < 1.0
 
 
+def test_drafts_are_planned_no_further_ahead_than_they_are_of_use() -> None:
+    for room, depths in ((3, [3]), (2, [2])):
+        plan = best_plan(
+            [root(masked=3)._replace(room=room)],
+            _worth(1, 0.9, 0.8, 0.7),
+            base=blocks(1),
+            num_sequences=1,
+            costs=costs(table=FLAT),
+        )
+        assert plan is not None
+        assert plan.depths.tolist() == depths
+    last = [root(masked=1)._replace(room=0)]
+    nothing = best_plan(
+        last, _worth(1, 0.9), base=blocks(1), num_sequences=1, costs=costs(table=FLAT)
+    )
+    assert nothing is None
+
+
 def test_a_costly_level_is_left_out() -> None:
     assert _plan(1, 0.9, 0.8, 0.7, table=FLAT, level_s=1.0).depths.tolist() == [1]
     assert _plan(1, 0.9, 0.8, 0.7, table=FLAT, level_s=0.1).depths.tolist() == [3]

@@ -1,5 +1,6 @@
 """The batched engine against the reference decoder, on a random target."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,9 @@ from spot.targets.paged import PagedTarget
 from spot.trajectory import Decoded
 from spot.transition import Rule
 from tests.twins import BLOCK_LENGTH, MASK_ID, PAD_ID, STOP_ID, write_sdar_twin
-from workers.auto_budget import AutoBudget
-from workers.budget import Ask, BudgetPolicy, Drafted, FixedBudget, Root
-from workers.costs import ForwardCost, ForwardSize, LinearCost
-from workers.draft_plan import Costs
+from tests.workers.budgets import Whimsical, eager
+from workers.budget import Ask, BudgetPolicy, FixedBudget, Root
+from workers.costs import ForwardSize
 from workers.engine import Engine, EngineSettings
 from workers.rounds import FullDrafts
 from workers.samples import SampleRequest, SampleResult
@@ -71,6 +71,10 @@ def _drafter(rule: Rule) -> SpotDrafter:
     torch.manual_seed(0)
     shape = OrderModelShape(width=16, layers=1, heads=2, feedforward=16)
     return SpotDrafter(OrderModel(shape).eval(), rule=rule, mask_id=MASK_ID)
+
+
+def _endless(request: SampleRequest) -> Limits:
+    return replace(_limits(request), stop_ids=frozenset())
 
 
 def _engine(
@@ -134,34 +138,10 @@ def _assert_equal(result: SampleResult, decoded: Decoded) -> None:
     assert result.trace.log_probabilities == tuple(c.log_probability for c in commits)
 
 
-class Whimsical(FixedBudget):
-    """Another budget every round, and another share of it taken."""
-
-    def __init__(self) -> None:
-        super().__init__(0)
-        self._rng = np.random.default_rng(1)
-
-    def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
-        drawn = self._rng.integers(0, 9, (len(roots), 2)).tolist()
-        return [Ask(drafts, depth, 0.01 * depth) for drafts, depth in drawn]
-
-    def choose(
-        self, drafted: list[Drafted], *, base: ForwardSize, num_sequences: int, seconds: float
-    ) -> list[int]:
-        return [int(self._rng.integers(0, len(d.full) + 1)) for d in drafted]
-
-
-def _eager() -> AutoBudget:
-    """An automatic budget that believes forwards to be free."""
-    free = ForwardCost(positions=np.array([1.0, 64.0]) * L, seconds=np.ones(2))
-    nothing, host = (LinearCost(coefficients=np.zeros(n)) for n in (3, 4))
-    return AutoBudget(costs=Costs(length=L, target=free, drafter=nothing, host=host))
-
-
 @pytest.mark.parametrize("rule", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
 @pytest.mark.parametrize(
     ("batch", "budget"),
-    [(1, FixedBudget(5)), (3, None), (3, FixedBudget(20)), (8, Whimsical()), (8, _eager())],
+    [(1, FixedBudget(5)), (3, None), (3, FixedBudget(20)), (8, Whimsical()), (8, eager(L))],
     ids=["1-5", "3-0", "3-20", "8-whimsical", "8-auto"],
 )
 def test_the_engine_equals_the_reference_commit_by_commit(
@@ -299,6 +279,14 @@ def test_a_long_prompt_enters_in_several_rounds(
     assert result.nfe_prefill == 3
 
 
+def test_a_finished_samples_slot_is_taken_while_others_go_on(target: PagedTarget) -> None:
+    budgets = (2, 40, 2, 2)
+    requests = [replace(_requests()[0], row=row, max_tokens=num) for row, num in enumerate(budgets)]
+    settings = EngineSettings(rule=GREEDY, batch=2, num_pages=80)
+    engine = Engine(target, settings=settings, limits=_endless, budget=FixedBudget(0))
+    assert [row for row, _ in _decode(engine, requests)] == [0, 2, 3, 1]
+
+
 def test_an_aborted_shard_leaves_the_others_alone(target: PagedTarget) -> None:
     engine = _engine(target, batch=8, budget=FixedBudget(4))
     for request in _requests():
@@ -427,6 +415,6 @@ def test_stale_conditionals_are_kept_only_for_roots_that_may_draft(
         kept.append(len(states))
         return stale_of(conditionals, states)
 
-    monkeypatch.setattr("workers.engine.stale_of", counted)
+    monkeypatch.setattr("workers.drafting.stale_of", counted)
     _decode(_engine(target, budget=Shut(0)), _requests())
     assert max(kept) == 1

@@ -7,10 +7,16 @@ from torch import Tensor
 
 from spot.attention import KVPages
 from spot.drafters.base import DraftRequest, Drafts
-from spot.targets.base import Unit
+from spot.targets.base import CacheContext, Canvas, CanvasUnit, Opened, Unit
 from tests.spot.toy import LENGTH, ToyTarget, random_table
+from tests.spot.toy_canvas import ToyCanvas
 from workers.costs import ForwardSize
-from workers.profiling import profile, profile_drafter, profile_forward
+from workers.profiling import (
+    profile,
+    profile_canvas_forward,
+    profile_drafter,
+    profile_forward,
+)
 
 BLOCK_S, ROW_S, PAIR_S = 5e-4, 1e-5, 1e-6
 
@@ -56,6 +62,38 @@ def test_a_forwards_cost_is_taken_apart_into_blocks_pairs_and_rows() -> None:
     cost = profile_forward(target, clock=target.clock)
     assert cost.pair_s == pytest.approx(PAIR_S)
     assert cost.row_s == pytest.approx(ROW_S)
+    size = ForwardSize(5.0 * LENGTH, 700.0, 9.0)
+    assert float(cost(size)) == pytest.approx(5 * BLOCK_S + 700 * PAIR_S + 9 * ROW_S)
+
+
+class SlowCanvas(ToyCanvas):
+    """The same, looking both ways; openings are not what is measured."""
+
+    def __init__(self) -> None:
+        super().__init__(random_table)
+        self.now_s = 0.0
+
+    def open(self, canvases: list[Canvas], *, context: CacheContext) -> list[Opened]:
+        self.now_s += 100.0
+        return super().open(canvases, context=context)
+
+    def hidden(self, units: list[CanvasUnit]) -> Tensor:
+        seen = sum(u.opened.keys[0].shape[1] + LENGTH for u in units)
+        self.now_s += BLOCK_S * len(units) + PAIR_S * LENGTH * seen
+        return torch.zeros(len(units), LENGTH, 1)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        self.now_s += ROW_S * len(hidden)
+        return torch.zeros(len(hidden), self.spec.vocab_rows)
+
+    def clock(self) -> float:
+        return self.now_s
+
+
+def test_states_of_a_canvas_are_taken_apart_in_the_same_way() -> None:
+    target = SlowCanvas()
+    cost = profile_canvas_forward(target, clock=target.clock)
+    assert (cost.pair_s, cost.row_s) == pytest.approx((PAIR_S, ROW_S))
     size = ForwardSize(5.0 * LENGTH, 700.0, 9.0)
     assert float(cost(size)) == pytest.approx(5 * BLOCK_S + 700 * PAIR_S + 9 * ROW_S)
 

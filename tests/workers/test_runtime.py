@@ -14,7 +14,7 @@ from spot.drafters.order_model import OrderModel
 from spot.limits import Limits
 from spot.targets.base import Target
 from spot.transition import Rule
-from tests.twins import BLOCK_LENGTH, PAD_ID, STOP_ID, write_sdar_twin
+from tests.twins import BLOCK_LENGTH, PAD_ID, STOP_ID, VOCAB_ROWS, write_sdar_twin
 from workers.engine import Engine, EngineSettings
 from workers.runtime import Runtime, drafter_of, limits_of, load_runtime, rule_of
 from workers.samples import SampleRequest, SampleResult
@@ -150,9 +150,37 @@ def test_invariant_numerics_are_probed_at_the_start(
     assert len(probed) == probes
 
 
+def test_an_id_that_the_job_bans_is_never_output(twin_path: Path) -> None:
+    whole = _decode(load_runtime(_job(twin_path, ignore_eos=True)))
+    banned = tuple(set(whole.token_ids[:2]))
+    again = _decode(load_runtime(_job(twin_path, ignore_eos=True, banned_token_ids=banned)))
+    assert len(again.token_ids) == len(whole.token_ids)
+    assert not {*again.token_ids} & {*banned}
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        {"banned_token_ids": (VOCAB_ROWS,)},
+        {"banned_token_ids": (-1,)},
+        {"penalized_token_ids": (VOCAB_ROWS,), "confidence_penalty": 1.0},
+    ],
+)
+def test_an_id_that_the_target_has_not_got_is_refused(twin_path: Path, ids: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="but the target's ids go from 0 to 263"):
+        load_runtime(_job(twin_path, **ids))
+
+
+def test_banning_everything_is_refused(twin_path: Path) -> None:
+    with pytest.raises(ValueError, match="leaves no token that could be output"):
+        load_runtime(_job(twin_path, banned_token_ids=tuple(range(VOCAB_ROWS))))
+
+
 def test_the_rule_has_the_jobs_constants() -> None:
     decode = Decode(temperature=0.7, top_k=5, top_p=0.9)
     assert rule_of(decode) == Rule(temperature=0.7, top_k=5, top_p=0.9)
+    penalty = Decode(confidence_penalty=2.0, penalized_token_ids=(4, 5))
+    assert rule_of(penalty) == Rule(confidence_penalty=2.0, penalized_ids=(4, 5))
 
 
 def test_the_threshold_rule_has_the_jobs_tau() -> None:

@@ -6,10 +6,10 @@ from typing import BinaryIO, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spot.targets.base import Unit
+from spot.targets.base import Canvas, CanvasUnit, Unit
 
 Ints = NDArray[np.int64]
-Operation = Literal["pages", "free", "hidden", "logits", "stop"]
+Operation = Literal["pages", "hidden", "open", "states", "logits", "free", "stop"]
 
 
 class Message(NamedTuple):
@@ -61,3 +61,20 @@ def unpack_units(states: Ints, rows: Ints, tables: Ints) -> list[Unit]:
         units.append(Unit(state=state, start=start, pages=pages, write=write))
         first += num
     return units
+
+
+def pack_canvases(canvases: list[Canvas]) -> tuple[Ints, ...]:
+    """Canvases as (start, length) [C, 2] and all tokens one behind the other."""
+    rows = np.array([[canvas.start, len(canvas.tokens)] for canvas in canvases], np.int64)
+    return rows, np.concatenate([canvas.tokens for canvas in canvases])
+
+
+def unpack_canvases(rows: Ints, tokens: Ints) -> list[Canvas]:
+    """The canvases that ``pack_canvases`` was given."""
+    parts = np.split(tokens, np.cumsum(rows[:-1, 1]))
+    return [Canvas(part, start) for part, start in zip(parts, rows[:, 0].tolist(), strict=True)]
+
+
+def pack_states(units: list[CanvasUnit]) -> Ints:
+    """The states of units, [U, L]; what was frozen for them goes by numbers."""
+    return np.stack([unit.state for unit in units])
