@@ -83,5 +83,4 @@ def read_file(file: InputFile, wanted: Wanted) -> Iterator[RawRow]:
         elif file.format == "jsonl":
             yield from read_jsonl(stream, file.label)
         else:
-            delimiter = "\t" if file.format == "tsv" else ","
-            yield from read_csv(stream, file.label, wanted, delimiter=delimiter)
+            yield from read_csv(stream, file.label, wanted, delimiter=file.field_delimiter)
