@@ -1,8 +1,9 @@
 """The Python API: what `import spotbatch` offers."""
 
-from jobs.calls import plan, run, status, submit
+from jobs.calls import extend, plan, run, status, submit
 from jobs.driver.result import RunResult
 from jobs.errors import JobError, NoJobError, ScoringError
+from jobs.extending import Extended
 from jobs.job_file import load_job
 from jobs.planning import PlannedJob, plan_job, preview_job
 from jobs.progress import NoProgress, ProgressSink, open_progress
@@ -19,11 +20,13 @@ from manifests.errors import (
     InputError,
     JobFileError,
     ManifestError,
+    RevisionError,
 )
 from manifests.job import JobSpec
 
 __all__ = [
     "DamagedError",
+    "Extended",
     "FingerprintError",
     "InputError",
     "JobError",
@@ -37,10 +40,12 @@ __all__ = [
     "OpenJob",
     "PlannedJob",
     "ProgressSink",
+    "RevisionError",
     "RunResult",
     "ScoringError",
     "Submission",
     "Verification",
+    "extend",
     "iterate_results",
     "job_stats",
     "load_job",

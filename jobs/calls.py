@@ -1,4 +1,4 @@
-"""The verbs as functions: `spotbatch.plan`, `run`, `submit` and `status`.
+"""The verbs as functions: `spotbatch.plan`, `run`, `submit`, `extend` and `status`.
 
 A job is named as on the command line: by a job file, or by the place of a planned job; settings are
 given like ``--set``, as ``{"cluster.workers": 4}``.
@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from jobs.driver.result import RunResult
+from jobs.extending import Extended, extend_job
 from jobs.planning import PlannedJob
 from jobs.progress import ProgressSink
 from jobs.reading import open_job
-from jobs.resuming import planned_and_job
+from jobs.resuming import planned_and_job, stored_and_job
 from jobs.status import JobStatus, read_status
 from jobs.submitting import Submission
 
@@ -59,6 +60,18 @@ def submit(
     if is_complete(planned):
         return None
     return submit_planned(planned, spec, server=connect(address))
+
+
+def extend(
+    job: str | Path, settings: Mapping[str, Any] | None = None, *, dry_run: bool = False
+) -> Extended:
+    """Add the rows that were appended to the input of a complete job, for `run` to decode.
+
+    Raises `InputError` if rows that are planned have changed, `RevisionError` where the job is not
+    complete. With ``dry_run`` nothing is written.
+    """
+    stored, spec = stored_and_job(str(job), overrides_of(settings), environment=os.environ)
+    return extend_job(stored, spec, dry_run=dry_run)
 
 
 def status(uri: str | Path) -> JobStatus:

@@ -22,6 +22,7 @@ from manifests.errors import MissingError, RefusedError, UnknownOutcomeError
 from manifests.fingerprints import FileIdentity, fingerprint, require_same_fields
 from manifests.hashing import sha256_file
 from manifests.job import JobSpec
+from manifests.open_revision import latest_plan
 from manifests.plan import Plan, new_job_id, read_plan, write_plan
 from manifests.store import Store, open_store
 
@@ -109,7 +110,7 @@ def _check(job: JobSpec) -> _Checked:
 
 def _stored_plan(store: Store) -> Plan | None:
     try:
-        return read_plan(store)
+        return latest_plan(store, read_plan(store))
     except MissingError:
         return None
 

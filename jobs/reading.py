@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from jobs.errors import JobError, NoJobError
 from manifests.documents import read_document
 from manifests.errors import DamagedError, MissingError
+from manifests.open_revision import latest_plan
 from manifests.plan import Plan, plan_hash, read_plan
 from manifests.protocol import read_records, read_seal, read_seals
 from manifests.records import CommitRecord, Seal
@@ -17,6 +18,7 @@ class OpenJob:
 
     store: Store
     plan: Plan
+    """With all rows that were appended since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,8 @@ class Committed:
 
     records: dict[int, CommitRecord]
     seal: Seal | None
+    num_shards: int
+    """That the job has, also those that were appended and are still to be decoded."""
     superseded: tuple[CommitRecord, ...] = ()
     """Records that earlier seals named in place of those."""
 
@@ -36,18 +40,23 @@ class Committed:
     @property
     def complete(self) -> bool:
         """Whether every shard is committed and sealed."""
-        return self.seal is not None
+        return self.seal is not None and len(self.records) == self.num_shards
 
 
 def open_job(uri: str) -> OpenJob:
     """The job in the directory `uri`; `NoJobError` if there is none."""
-    store = open_store(uri)
+    return open_job_in(open_store(uri), uri=uri)
+
+
+def open_job_in(store: Store, *, uri: str) -> OpenJob:
+    """The job in a store; `NoJobError` with the name that people have for it if there is none."""
     try:
-        return OpenJob(store=store, plan=read_plan(store))
+        plan = read_plan(store)
     except MissingError:
         raise NoJobError(
             f"{uri}: there is no job here; give the output.uri of a job that was planned"
         ) from None
+    return OpenJob(store=store, plan=latest_plan(store, plan))
 
 
 def require_seal(job: OpenJob) -> Seal:
@@ -71,13 +80,17 @@ def _seal(job: OpenJob) -> Seal | None:
 def read_committed(job: OpenJob) -> Committed:
     """What counts now; `DamagedError` names a record or seal that cannot be used."""
     seal = _seal(job)
+    num_shards = len(job.plan.shards)
     if seal is None:
-        return Committed(records=read_records(job.store, job.plan), seal=None)
+        records = read_records(job.store, job.plan)
+        return Committed(records=records, seal=None, num_shards=num_shards)
     records = {
         shard.shard: read_document(job.store, CommitRecord, shard.record_key)
         for shard in seal.shards
     }
-    return Committed(records=records, seal=seal, superseded=_superseded(job, seal))
+    return Committed(
+        records=records, seal=seal, num_shards=num_shards, superseded=_superseded(job, seal)
+    )
 
 
 def _superseded(job: OpenJob, seal: Seal) -> tuple[CommitRecord, ...]:

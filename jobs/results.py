@@ -16,7 +16,8 @@ def load_results(
     """The committed rows of a job, in input order, as one Arrow table.
 
     `.to_pandas()`, `polars.from_arrow` and `datasets.Dataset` take it from there. What it holds are
-    whole shards that were read back, hashed and compared with their commit records.
+    whole shards that were read back, hashed and compared with their commit records. While a retry
+    or an extension is open, the rows of the seal before it count.
 
     Args:
         uri: the job's directory or `s3://` prefix.
@@ -45,8 +46,8 @@ def iterate_results(
     if unknown:
         raise JobError(f"`{unknown[0]}` is no column of the output; there are: {schema.names}")
     committed = read_committed(job)
-    if not committed.complete and not partial:
-        done = f"{len(committed.records)} of {len(job.plan.shards)} shards"
+    if committed.seal is None and not partial:
+        done = f"{len(committed.records)} of {committed.num_shards} shards"
         raise JobError(f"{uri} is not complete ({done}); give partial=True for what is there")
     empty = schema.empty_table()
     yield empty if columns is None else empty.select(list(columns))

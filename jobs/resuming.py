@@ -1,4 +1,4 @@
-"""What `run` and `submit` are given: a job file, or the place of a job that is planned."""
+"""What `run`, `submit` and `extend` are given: a job file, or the place of a planned job."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,11 @@ from jobs.errors import JobError
 from jobs.job_file import job_from_values, load_job
 from jobs.models import inspect_models
 from jobs.planning import PlannedJob, plan_job
-from jobs.reading import OpenJob, open_job
+from jobs.reading import OpenJob, open_job, open_job_in
 from manifests.fingerprints import require_same_fields
 from manifests.job import JobSpec
 from manifests.keys import plan_key
+from manifests.store import open_store
 
 
 def planned_and_job(
@@ -46,11 +47,7 @@ def resume_job(
     """A planned job with this run's overrides; `FingerprintError` if they change its output."""
     stored = open_job(uri)
     plan = stored.plan
-    values = json.loads(plan.job.model_dump_json(exclude_defaults=True))
-    source = f"the plan in {uri}"
-    job = job_from_values(values, overrides, source=source, environment=environment)
-    if job.output.uri != plan.job.output.uri:
-        raise JobError(f"{uri} is where this job's output is; leave output.uri as it is")
+    job = _job_of_plan(stored, overrides, uri=uri, environment=environment)
     planned = planned_again(stored, job)
     require_same_fields(
         plan,
@@ -60,6 +57,34 @@ def resume_job(
         drafter_files=planned.drafter_files,
     )
     return planned, job
+
+
+def stored_and_job(
+    reference: str,
+    overrides: Sequence[str] = (),
+    *,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[OpenJob, JobSpec]:
+    """The stored job that `reference` names, and the job as it is asked for now.
+
+    Nothing is planned and nothing compared; raises `NoJobError` where there is no plan.
+    """
+    if is_job_uri(reference):
+        stored = open_job(reference)
+        return stored, _job_of_plan(stored, overrides, uri=reference, environment=environment)
+    job = load_job(Path(reference), overrides, environment=environment)
+    return open_job_in(open_store(job.output.uri, job.storage), uri=job.output.uri), job
+
+
+def _job_of_plan(
+    stored: OpenJob, overrides: Sequence[str], *, uri: str, environment: Mapping[str, str]
+) -> JobSpec:
+    values = json.loads(stored.plan.job.model_dump_json(exclude_defaults=True))
+    source = f"the plan in {uri}"
+    job = job_from_values(values, overrides, source=source, environment=environment)
+    if job.output.uri != stored.plan.job.output.uri:
+        raise JobError(f"{uri} is where this job's output is; leave output.uri as it is")
+    return job
 
 
 def planned_again(stored: OpenJob, job: JobSpec) -> PlannedJob:

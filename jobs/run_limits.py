@@ -1,14 +1,16 @@
-"""Limits of one run: when it has used its time or its GPU hours, it drains.
+"""Limits of a run: when its time or the GPU hours of the job are used up, it drains.
 
-The driver tells its progress display where it stands several times a second; a display that counts
-on the way knows when the limit is reached, and asks for a drain once, as an operator would.
+The driver tells its progress display where it stands several times a second; a display that looks
+at the limits on the way asks for a drain once, as an operator would. Every driver leaves in storage
+what its workers have held, so that the runs of a job are counted together.
 """
 
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from jobs.durations import duration
+from jobs.errors import JobError
 from jobs.progress import ProgressSink
 from manifests.job import JobSpec
 from manifests.records import Presence
@@ -23,18 +25,24 @@ class RunLimits:
     time_s: float | None = None
     """From the start of the run."""
     gpu_hours: float | None = None
-    gpus_per_worker: float = 1.0
-    """What a worker counts as."""
+    """Of all runs of the job together."""
+    used_gpu_s: float = 0.0
+    """By the runs before."""
 
 
-def limits_of(job: JobSpec, *, time_s: float | None) -> RunLimits:
-    """The limits of a run of `job`; a worker without a GPU counts as one."""
-    cluster = job.cluster
-    return RunLimits(
-        time_s=time_s,
-        gpu_hours=cluster.max_gpu_hours,
-        gpus_per_worker=cluster.gpus_per_worker or 1.0,
-    )
+def limits_of(job: JobSpec, *, time_s: float | None, earlier: Iterable[Presence]) -> RunLimits:
+    """The limits of a run of `job`, after what earlier drivers have said.
+
+    Raises `JobError` where they have left nothing.
+    """
+    hours = job.cluster.max_gpu_hours
+    used_s = sum(presence.gpu_s for presence in earlier)
+    if hours is not None and used_s >= hours * _HOUR_S:
+        raise JobError(
+            f"the runs of this job have used {used_s / _HOUR_S:.2f} GPU hours, and "
+            f"cluster.max_gpu_hours is {hours:g}: raise it to go on"
+        )
+    return RunLimits(time_s=time_s, gpu_hours=hours, used_gpu_s=used_s)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,21 +54,12 @@ class LimitedProgress:
     began: float
     clock: Callable[[], float]
     drain: Callable[[], None]
-    _gpu_s: float = 0.0
-    _counted_until: float = field(init=False)
     _is_over: bool = False
 
-    def __post_init__(self) -> None:
-        self._counted_until = self.clock()
-
     def update(self, presence: Presence) -> None:
-        """Count what the workers have held since the last time, and look at the limits."""
-        now = self.clock()
-        held_s = (now - self._counted_until) * presence.workers
-        self._gpu_s += held_s * self.limits.gpus_per_worker
-        self._counted_until = now
+        """Look at the limits on the way."""
         self.inner.update(presence)
-        reason = self._reason(now)
+        reason = self._reason(presence)
         if reason is not None and not self._is_over and not presence.finished:
             self._is_over = True
             self.message(f"{reason}; the run is drained and can be continued")
@@ -70,12 +69,13 @@ class LimitedProgress:
         """Pass it on."""
         self.inner.message(text)
 
-    def _reason(self, now: float) -> str | None:
+    def _reason(self, presence: Presence) -> str | None:
         limits = self.limits
-        if limits.time_s is not None and now - self.began >= limits.time_s:
+        if limits.time_s is not None and self.clock() - self.began >= limits.time_s:
             return f"the run has taken {duration(limits.time_s)} (--stop-after)"
-        if limits.gpu_hours is not None and self._gpu_s >= limits.gpu_hours * _HOUR_S:
-            return f"the run has used {limits.gpu_hours:g} GPU hours (cluster.max_gpu_hours)"
+        used_s = limits.used_gpu_s + presence.gpu_s
+        if limits.gpu_hours is not None and used_s >= limits.gpu_hours * _HOUR_S:
+            return f"the job has used {limits.gpu_hours:g} GPU hours (cluster.max_gpu_hours)"
         return None
 
 

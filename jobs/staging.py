@@ -18,7 +18,7 @@ from manifests.fingerprints import FileIdentity
 from manifests.hashing import sha256_file
 from manifests.job import JobSpec
 from manifests.keys import input_key
-from manifests.plan import ShardPlan, shard_seed
+from manifests.plan import Plan, ShardPlan, shard_seed
 from manifests.staged import (
     STAGED_SCHEMA,
     STAGED_WRITE_OPTIONS,
@@ -70,27 +70,56 @@ def stage_input(job: JobSpec, folder: Path) -> StagedInput:
     """Read the whole input into staged files under `folder`; `InputError` if it is unusable."""
     reader = InputReader(job)
     staged = StagedInput()
-    _stage(staged, reader, job=job, folder=folder)
+    _stage(staged, _shards(reader.rows(), job.shards.rows), job=job, folder=folder)
+    staged.dropped = reader.num_dropped
     _check(staged, job)
     return staged
 
 
-def _stage(staged: StagedInput, reader: InputReader, *, job: JobSpec, folder: Path) -> None:
-    shards = _few_enough(_shards(reader.rows(), job.shards.rows), rows=job.shards.rows)
-    for part, part_shards in enumerate(_parts(shards)):
+def stage_appended(
+    job: JobSpec, rows: Iterable[StagedRow], folder: Path, *, plan: Plan, digest: RowsDigest
+) -> StagedInput:
+    """The same with rows that come behind those of a plan, which `digest` is over.
+
+    Shards and parts are numbered from 0. The first shard ends where one of a plan over all rows
+    would end.
+    """
+    staged = StagedInput(digest=digest)
+    size = job.shards.rows
+    shards = _shards(rows, size, first_size=size - plan.rows % size)
+    _stage(staged, shards, job=job, folder=folder, num_shards=len(plan.shards))
+    _check(staged, job)
+    return staged
+
+
+def _stage(
+    staged: StagedInput,
+    shards: Iterator[list[StagedRow]],
+    *,
+    job: JobSpec,
+    folder: Path,
+    num_shards: int = 0,
+) -> None:
+    few = _few_enough(shards, rows=job.shards.rows, num_shards=num_shards)
+    for part, part_shards in enumerate(_parts(few)):
         _write_part(staged, part_shards, job=job, key=input_key(part), folder=folder)
-    staged.dropped = reader.num_dropped
 
 
-def _shards(rows: Iterable[StagedRow], size: int) -> Iterator[list[StagedRow]]:
+def _shards(
+    rows: Iterable[StagedRow], size: int, *, first_size: int | None = None
+) -> Iterator[list[StagedRow]]:
     iterator = iter(rows)
+    if first_size is not None:
+        yield list(islice(iterator, first_size))
     while shard := list(islice(iterator, size)):
         yield shard
 
 
-def _few_enough(shards: Iterator[list[StagedRow]], *, rows: int) -> Iterator[list[StagedRow]]:
+def _few_enough(
+    shards: Iterator[list[StagedRow]], *, rows: int, num_shards: int
+) -> Iterator[list[StagedRow]]:
     """The shards, as long as a driver can hold the table of them in memory."""
-    for index, shard in enumerate(shards):
+    for index, shard in enumerate(shards, start=num_shards):
         if index == MAX_SHARDS:
             raise InputError(
                 f"shards.rows {rows}: the input makes more than {MAX_SHARDS} shards; raise "

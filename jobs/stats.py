@@ -29,6 +29,7 @@ ERROR_COUNT = 0xFFFFFFFF
 _SUMMED = (
     "tokens",
     "tokens_with_stop",
+    "prompt_tokens",
     "nfe",
     "nfe_prefill",
     "nfe_store",
@@ -40,6 +41,7 @@ _SUMMED = (
     "wall_s",
     "queue_s",
 )
+_TOTALS = ("tokens", "tokens_with_stop", "prompt_tokens", "positions")
 _MEANS = ("nfe", "nfe_prefill", "nfe_store", "rounds", "drafted", "accepted", "wall_s", "queue_s")
 _SPREAD = ("nfe", "tokens", "wall_s")
 _RULE = (
@@ -65,6 +67,8 @@ class JobStats:
     finish_reasons: dict[str, int]
     tokens: int
     tokens_with_stop: int
+    prompt_tokens: int
+    """Of all samples, chat template included: a row with n samples counts n times."""
     nfe_per_sample: float | None
     """Denoise forwards, the headline."""
     draft_free_nfe_per_sample: float | None
@@ -210,7 +214,7 @@ def _cost(total: dict[str, float], *, records: list[CommitRecord], ok: int) -> d
     decoding_s = busy_seconds(records)
     forwards = counted(records, "forwards")
     means = {f"{name}_per_sample": _ratio(total[name], ok) for name in _MEANS}
-    totals = {name: int(total[name]) for name in ("tokens", "tokens_with_stop", "positions")}
+    totals = {name: int(total[name]) for name in _TOTALS}
     totals["forwards"] = forwards
     return (
         means

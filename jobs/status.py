@@ -2,8 +2,8 @@
 
 States: **planned** (nothing is committed, no driver has spoken), **running** (a driver spoke within
 `STALE_S` seconds), **stopped** (no driver speaks, shards are missing; `spotbatch run` goes on),
-**complete** (sealed). A retry that is not complete makes a sealed job running or stopped again: its
-rows count as before, and missing are the shards that the retry has still to commit.
+**complete** (sealed). A retry or an extension that is not complete makes a sealed job running or
+stopped again: its rows count as before, and missing are the shards still to be committed.
 """
 
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ from jobs.progress import describe
 from jobs.reading import OpenJob, read_committed
 from jobs.shard_ranges import format_ranges
 from manifests.journal import latest_presence, read_failures
-from manifests.open_revision import OpenRevision, open_revision
+from manifests.open_revision import OpenRevision, open_revision, plan_at
 from manifests.records import Presence
 
 STALE_S = 60.0
@@ -30,7 +30,9 @@ class JobStatus:
     uri: str
     state: State
     revision: int
-    """What is worked on, or what counts: 0 is the first run, later ones are retries."""
+    """What is worked on, or what counts: 0 is the first run, later ones retry or append rows."""
+    appends: bool
+    """Whether this revision appended rows."""
     shards: int
     shards_total: int
     missing: str
@@ -78,7 +80,8 @@ class JobStatus:
             ("failed attempts", str(self.failures)),
         ]
         if self.revision:
-            lines.insert(2, ("revision", f"{self.revision} (a retry)"))
+            kind = "an extension" if self.appends else "a retry"
+            lines.insert(2, ("revision", f"{self.revision} ({kind})"))
         if self.missing:
             lines.append(("missing shards", self.missing))
         if self.updated is not None:
@@ -105,17 +108,20 @@ def read_status(job: OpenJob, *, now: datetime) -> JobStatus:
     records = committed.records.values()
     presence = latest_presence(job.store)
     opened = open_revision(job.store, job.plan)
+    revision = opened.number if opened else committed.seal.revision if committed.seal else 0
+    plan = plan_at(job.store, job.plan, revision)  # whoever watches a job sees it grow
     state = _state(presence, complete=opened is None, begun=bool(committed.records), now=now)
     return JobStatus(
         job=job.plan.job_id,
         uri=job.store.uri,
         state=state,
         shards=len(records),
-        shards_total=len(job.plan.shards),
-        revision=opened.number if opened else committed.seal.revision if committed.seal else 0,
+        shards_total=len(plan.shards),
+        revision=revision,
+        appends=revision in plan.extended_in,
         missing=format_ranges(_missing(opened) if opened else ()),
         rows=sum(record.rows for record in records),
-        rows_total=job.plan.rows,
+        rows_total=plan.rows,
         samples=sum(record.samples for record in records),
         ok=sum(record.ok for record in records),
         errors=sum(record.errors for record in records),

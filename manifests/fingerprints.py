@@ -17,6 +17,8 @@ from manifests.hashing import canonical_json, sha256_hex
 from manifests.job import JobSpec
 from manifests.settings import Kind
 
+INPUT = "input (contents)"
+
 
 class FileIdentity(Document):
     """A file as it was when the job was planned."""
@@ -77,7 +79,7 @@ def fingerprint_fields(
 ) -> dict[str, Any]:
     """The semantic settings and the contents that a fingerprint covers."""
     contents = {
-        "input (contents)": _contents_digest(input_files),
+        INPUT: _contents_digest(input_files),
         "target (contents)": _contents_digest(target_files),
     }
     if job.decode.lets_drafts_matter is not None:
@@ -133,7 +135,8 @@ def require_same_fields(
         # A field that only one side has follows from a verifier or numerics that changed.
         told = [name for name in names if name in old and name in new] or names
         changes = "; ".join(f"{name} was {old.get(name)!r}, is {new.get(name)!r}" for name in told)
+        appended = "; `spotbatch extend` adds rows that were appended" if names == [INPUT] else ""
         raise FingerprintError(
             f"output.uri holds a job planned with other settings ({changes}); restore them, or "
-            "choose another output.uri"
+            f"choose another output.uri{appended}"
         )

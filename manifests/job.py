@@ -300,8 +300,8 @@ class Cluster(Group):
     )
     max_gpu_hours: Annotated[float, Field(gt=0.0)] | None = operational(
         None,
-        "GPU hours after which a run drains, to be continued by another; a worker without a GPU "
-        "counts as one",
+        "GPU hours of all runs of the job together, after which a run drains; raise it to go on; a "
+        "worker without a GPU counts as one",
     )
     cpus_per_worker: Annotated[float, Field(gt=0.0)] | None = operational(
         None, "CPUs that Ray reserves for a worker (count); without it, its processes' `threads`"

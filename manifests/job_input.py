@@ -58,6 +58,11 @@ class Input(Group):
         "`auto` goes by the name (.jsonl, .ndjson, .parquet, .csv, .tsv, text also .gz or .zst; a "
         "directory is a saved Hugging Face dataset); `openai` is OpenAI batch JSONL",
     )
+    delimiter: str | None = semantic(
+        None,
+        "what divides the fields of CSV files (one character); without it a comma, or a tab where "
+        "the name says .tsv",
+    )
     columns: Columns = semantic(Columns(), "column mapping")
     filter: str | None = semantic(
         None,
@@ -83,7 +88,19 @@ class Input(Group):
             )
         if self.columns.prompt is not None and self.columns.messages is not None:
             raise ValueError("input.columns: `messages` replaces `prompt`; remove one of the two")
+        if self.delimiter is not None:
+            _require_delimiter(self.delimiter, format_=self.format)
         return self
+
+
+def _require_delimiter(delimiter: str, *, format_: InputFormat) -> None:
+    if format_ not in ("auto", "csv"):
+        raise ValueError(f"input.delimiter has no effect with input.format {format_}; remove it")
+    if len(delimiter) != 1 or delimiter in '"\r\n\0' or not delimiter.isascii():
+        raise ValueError(
+            f"input.delimiter is {delimiter!r}; give one ASCII character that is neither a quote "
+            "nor a line break, as ; or a tab"
+        )
 
 
 class Prompt(Group):

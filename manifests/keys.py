@@ -12,6 +12,7 @@ from manifests.errors import ManifestError
 ATTEMPT_PATTERN = r"^[0-9a-f]{16}$"
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _DATA = re.compile(r"data/(\d{8})-[0-9a-f]{16}\.parquet")
+_APPENDED = re.compile(r"input/r(\d{4})-\d{8}-[0-9a-f]{16}\.parquet")
 _MAX_KEY_CHARACTERS = 512
 _MAX_INDEX = 10**8
 
@@ -21,6 +22,7 @@ COMMITS_PREFIX = "commits/"
 DATA_PREFIX = "data/"
 CONTROL_PREFIX = "control/"
 FAILURES_PREFIX = "failures/"
+INPUT_PREFIX = "input/"
 LOGS_PREFIX = "logs/"
 PRESENCE_PREFIX = "presence/"
 REVISIONS_PREFIX = "revisions/"
@@ -60,7 +62,19 @@ def numerics_key() -> str:
 
 def input_key(part: int) -> str:
     """One file of the staged input."""
-    return f"input/part-{_eight_digits(part)}.parquet"
+    return f"{INPUT_PREFIX}part-{_eight_digits(part)}.parquet"
+
+
+def appended_key(revision: int, part: int, *, sha256: str) -> str:
+    """One file of the rows that a revision appends: named by its bytes, so never replaced."""
+    digits = _checked_attempt(sha256[:16])
+    return f"{INPUT_PREFIX}r{_four_digits(revision)}-{_eight_digits(part)}-{digits}.parquet"
+
+
+def revision_of_appended(key: str) -> int | None:
+    """The revision that a file of appended rows was made for; None for any other key."""
+    match = _APPENDED.fullmatch(key)
+    return None if match is None else int(match[1])
 
 
 def data_key(shard: int, attempt: str) -> str:

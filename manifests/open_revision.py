@@ -14,7 +14,7 @@ from manifests.documents import decode, encode, read_document
 from manifests.errors import DamagedError, ManifestError, MissingError, RevisionError
 from manifests.hashing import sha256_hex
 from manifests.job import JobSpec
-from manifests.keys import revision_key, seal_key
+from manifests.keys import REVISIONS_PREFIX, revision_key, seal_key
 from manifests.plan import Plan, ShardPlan, plan_hash
 from manifests.protocol import (
     CommitOutcome,
@@ -40,6 +40,7 @@ class OpenRevision:
 
     store: Store
     plan: Plan
+    """With the rows that revisions up to this one appended."""
     decision: Revision | None = None
     """None: the first run."""
     parent: Seal | None = None
@@ -115,17 +116,17 @@ class OpenRevision:
 
 
 def revised_seal(parent: Seal, *, records: dict[int, CommitRecord]) -> Seal:
-    """The parent with the records of the next revision in their places; without a clock."""
-    shards = tuple(
-        sealed_shard(records[sealed.shard]) if sealed.shard in records else sealed
-        for sealed in parent.shards
-    )
+    """The parent with the records of the next revision in their places, or behind; no clock."""
+    counting = {sealed.shard: sealed for sealed in parent.shards}
+    new_rows = sum(record.rows for shard, record in records.items() if shard not in counting)
+    counting |= {shard: sealed_shard(record) for shard, record in records.items()}
+    shards = tuple(counting[shard] for shard in sorted(counting))
     return Seal(
         revision=parent.revision + 1,
         parent=parent.revision,
         plan_sha256=parent.plan_sha256,
         shards=shards,
-        rows=parent.rows,
+        rows=parent.rows + new_rows,
         samples=sum(sealed.samples for sealed in shards),
         ok=sum(sealed.ok for sealed in shards),
         errors=sum(sealed.errors for sealed in shards),
@@ -150,16 +151,58 @@ def numbered_revision(store: Store, plan: Plan, number: int) -> OpenRevision:
     For workers: one that starts late finds all its commits refused, and harms nothing.
     """
     if number == 0:
-        return OpenRevision(store=store, plan=plan)
-    decision = read_revision(store, plan, number)
+        return OpenRevision(store=store, plan=plan.as_created)
+    before = plan_at(store, plan, number - 1)
+    decision = read_revision(store, before, number)
     if decision is None:
         raise MissingError(f"{revision_key(number)} is not in {store.uri}")
     parent = read_document(store, Seal, seal_key(decision.parent))
-    return OpenRevision(store=store, plan=plan, decision=decision, parent=parent)
+    return OpenRevision(
+        store=store, plan=decision.plan_with(before), decision=decision, parent=parent
+    )
+
+
+def plan_at(store: Store, plan: Plan, revision: int) -> Plan:
+    """The job's plan with the rows that revisions up to this one appended.
+
+    This is the one place that says which shards a job has; `plan` is that of any revision.
+    """
+    plan = plan.as_created
+    for number in range(1, revision + 1):
+        decision = _stored(store, number)
+        if decision is None:
+            raise MissingError(f"{revision_key(number)} is not in {store.uri}")
+        problem = decision.extension.misfit(plan) if decision.extension else None
+        if problem is not None:
+            raise DamagedError(f"{revision_key(number)}: {problem}")
+        plan = decision.plan_with(plan)
+    return plan
+
+
+def latest_plan(store: Store, plan: Plan) -> Plan:
+    """The job's plan with all rows that were appended, also where they are still to be decoded."""
+    return plan_at(store, plan, len(store.list(REVISIONS_PREFIX)))
 
 
 def read_revision(store: Store, plan: Plan, revision: int) -> Revision | None:
-    """A decision, or None; one that does not fit the plan and its parent seal is damage."""
+    """A decision, or None; one that does not fit its parent seal and the plan is damage.
+
+    `plan` is that of the revision before.
+    """
+    decision = _stored(store, revision)
+    if decision is None:
+        return None
+    problem = decision.misfit(
+        plan,
+        plan_sha256=plan_hash(plan),
+        parent_sha256=sha256_hex(store.get(seal_key(decision.parent))),
+    )
+    if problem is not None:
+        raise DamagedError(f"{revision_key(revision)}: {problem}")
+    return decision
+
+
+def _stored(store: Store, revision: int) -> Revision | None:
     key = revision_key(revision)
     try:
         data = store.get(key)
@@ -168,13 +211,6 @@ def read_revision(store: Store, plan: Plan, revision: int) -> Revision | None:
     decision = decode(Revision, data, key=key)
     if decision.revision != revision:
         raise DamagedError(f"{key}: it is revision {decision.revision}")
-    problem = decision.misfit(
-        plan,
-        plan_sha256=plan_hash(plan),
-        parent_sha256=sha256_hex(store.get(seal_key(decision.parent))),
-    )
-    if problem is not None:
-        raise DamagedError(f"{key}: {problem}")
     return decision
 
 
@@ -184,12 +220,12 @@ def create_revision(store: Store, plan: Plan, decision: Revision) -> OpenRevisio
     Raises `RevisionError` if another decision came first.
     """
     create(lambda: store.put_if_absent(revision_key(decision.revision), encode(decision)))
-    made = read_revision(store, plan, decision.revision)
+    made = read_revision(store, plan_at(store, plan, decision.parent), decision.revision)
     assert made is not None, "it was created, and decisions are never deleted"
     if not made.asks_the_same_as(decision):
         raise RevisionError(
-            f"another retry ({made.reason}) opened revision {made.revision} meanwhile; finish it "
-            "with `spotbatch run`, and then retry"
+            f"somebody else opened revision {made.revision} meanwhile ({made.reason}); finish it "
+            "with `spotbatch run`, and then try again"
         )
     opened = open_revision(store, plan)
     return opened if opened is not None and opened.number == made.revision else None

@@ -30,6 +30,11 @@ class ShardPlan(Document):
     row_group: Count  # of `part`
     part: str  # key of a staged input file
 
+    @property
+    def num_before(self) -> int:
+        """Rows that the noise of this shard counts in front of its own."""
+        return 0
+
     def index_of(self, row: int) -> int:
         """A row's index in the shard, of its index in the whole input."""
         return row - self.first_row
@@ -67,6 +72,16 @@ class Plan(Document):
             raise ValueError(f"the shard table has {next_row} rows, the plan {self.rows}")
         return self
 
+    @property
+    def as_created(self) -> "Plan":
+        """The plan as it is stored, without rows that were appended since."""
+        return self
+
+    @property
+    def extended_in(self) -> tuple[int, ...]:
+        """The revisions that appended rows to it."""
+        return ()
+
 
 def new_job_id(*, fingerprint: str, output_uri: str, created: str) -> str:
     """16 hex digits that name one job."""
@@ -93,23 +108,25 @@ def sample_key(
 ) -> int:
     """The 64-bit key that fixes all noise of a sample.
 
-    The row index is the one in the planned shard; retries and duplicates keep it. A row with a seed
-    of its own has the key that it would have in a job with this seed and row scope.
+    The row index is the one in the planned shard; retries and duplicates keep it, and rows that
+    were appended count on from where a shard was short. A row with a seed of its own has the key
+    that it would have in a job with this seed and row scope.
     """
     if row.seed is not None:
         return hash64("row", row.seed, row.id, sample)
     if plan.job.seed.scope == "row":
         return hash64("row", plan.job.seed.value, row.id, sample)
-    return hash64("sample", shard_plan.seed, row_index_in_shard, sample)
+    index = shard_plan.num_before + row_index_in_shard
+    return hash64("sample", shard_plan.seed, index, sample)
 
 
 def plan_hash(plan: Plan) -> str:
-    """SHA-256 of the plan's canonical JSON; commit records and data files carry it."""
-    return sha256_hex(canonical_json(plan))
+    """SHA-256 of the stored plan's canonical JSON; commit records and data files carry it."""
+    return sha256_hex(canonical_json(plan.as_created))
 
 
 def read_plan(store: Store) -> Plan:
-    """The plan of a job; `MissingError` where there is none."""
+    """The plan of a job as it was created; `MissingError` where there is none."""
     return read_document(store, Plan, plan_key())
 
 

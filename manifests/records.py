@@ -143,4 +143,5 @@ class Presence(Document):
     rate_tokens_s: float
     eta_s: float | None = None  # as the expected costs of the missing shards say
     workers: Count
+    gpu_s: Annotated[float, Field(ge=0)] = 0.0  # held by the run so far; no GPU counts as one
     finished: bool

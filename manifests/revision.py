@@ -1,9 +1,10 @@
-"""What a revision is: some rows of a sealed job decoded once more, beside what is there.
+"""What a revision is: some rows of a sealed job decoded once more, or new ones, beside the others.
 
 The first run is revision 0 and needs no document. A later revision names its parent seal, the
 shards or rows that it chooses and the settings under which these are decoded. It replaces nothing:
 every chosen shard gets one more commit record, in the revision's own folder, and a seal of its own
-says which record of every shard counts from then on.
+says which record of every shard counts from then on. An extension chooses shards that are new, and
+brings them along.
 
 Rows that are not chosen are copied from the file that the parent seal names, so that a file is
 always whole, and which settings a row was decoded under follows from the attempt it names.
@@ -17,6 +18,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from manifests.documents import Document
 from manifests.errors import RevisionError
+from manifests.extension import Extension, extended
 from manifests.fingerprints import changed_fields, settings
 from manifests.job import JobSpec
 from manifests.plan import Plan
@@ -48,6 +50,7 @@ class Revision(Document):
     reason: str  # how the rows were chosen, for people
     shards: Annotated[tuple[RevisedShard, ...], Field(min_length=1)]
     overrides: dict[str, JsonValue]  # settings of the chosen rows, by dotted name
+    extension: Extension | None = None  # the chosen shards, where these are new
     created: str  # ISO 8601, UTC
 
     @model_validator(mode="after")
@@ -56,18 +59,33 @@ class Revision(Document):
             raise ValueError(f"the parent of revision {self.revision} is not the one before")
         if not _ascends([shard.shard for shard in self.shards]):
             raise ValueError("its shards are not in ascending order")
+        if self.extension is not None:
+            self._require_whole(self.extension)
         return self
+
+    def _require_whole(self, extension: Extension) -> None:
+        new = tuple(RevisedShard(shard=shard.shard) for shard in extension.shards)
+        if self.shards != new or self.overrides:
+            raise ValueError("an extension decodes the shards it appends, and no others")
+
+    def plan_with(self, plan: Plan) -> Plan:
+        """The job's plan from this revision on, out of that before it."""
+        if self.extension is None:
+            return plan
+        return extended(plan, self.extension, revision=self.revision)
 
     def asks_the_same_as(self, other: "Revision") -> bool:
         """Whether two people who asked at different moments asked for one and the same thing."""
         return self.model_copy(update={"created": other.created}) == other
 
     def misfit(self, plan: Plan, *, plan_sha256: str, parent_sha256: str) -> str | None:
-        """Why it is no decision about this job, if it is none."""
+        """Why it is no decision about this job, if it is none; the plan is that before it."""
         if self.plan_sha256 != plan_sha256:
             return "it belongs to another plan"
         if self.parent_sha256 != parent_sha256:
             return f"it does not go out from the seal of revision {self.parent}"
+        if self.extension is not None:
+            return self.extension.misfit(plan)
         for shard in self.shards:
             if shard.shard >= len(plan.shards):
                 return f"the plan has no shard {shard.shard}"

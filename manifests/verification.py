@@ -56,7 +56,8 @@ class _Verifier:
 
     def __init__(self, store: Store, *, plan: Plan) -> None:
         self._store = store
-        self._plan = plan
+        self._plan = plan  # grows with the revisions that append rows
+        self._plans = {0: plan}
         self._plan_sha256 = plan_hash(plan)
         self._schema = columns.output_schema(plan.job.output.trace, work=plan.job.work)
         self._record_keys = frozenset(store.list(COMMITS_PREFIX))
@@ -67,10 +68,10 @@ class _Verifier:
 
     def run(self) -> list[Finding]:
         findings = []
-        for identity in self._plan.staged:
-            findings += findings_of(identity.path, self._staged_problems(identity))
         for revision, key in enumerate(self._store.list(REVISIONS_PREFIX), start=1):
             findings += findings_of(key, self._decision_problems(key, revision=revision))
+        for identity in self._plan.staged:
+            findings += findings_of(identity.path, self._staged_problems(identity))
         seals = self._store.list(SEALS_PREFIX)
         unreadable = [f for index, key in enumerate(seals) for f in self._read_seal(key, index)]
         for shard in self._plan.shards:
@@ -100,6 +101,7 @@ class _Verifier:
                 shard.shard: None if shard.rows is None else frozenset(shard.rows)
                 for shard in decision.shards
             }
+            self._plans[revision] = self._plan = decision.plan_with(self._plan)
 
     def _read_seal(self, key: str, revision: int) -> list[Finding]:
         seal, findings = attempt(key, partial(read_document, self._store, Seal, key))
@@ -207,7 +209,7 @@ class _Verifier:
             yield f"there is no decision that revision {revision} could be"
             return
         check = SealCheck(
-            plan=self._plan,
+            plan=self._plans[revision],
             plan_sha256=self._plan_sha256,
             revision=revision,
             shards=frozenset(chosen),

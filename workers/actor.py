@@ -123,6 +123,7 @@ class Worker:
         if plan_hash(plan) != config.plan_sha256:
             raise VersionError(f"worker {config.name} reads another plan at {config.store_uri}")
         revision = numbered_revision(store, plan, config.revision)
+        plan = revision.plan
         work = open_work(plan.model_copy(update={"job": job}), job=self._local(job, plan=plan))
         if work.dtype is not None:
             mine = numerics_class(job, dtype=work.dtype)

@@ -14,8 +14,8 @@ from manifests.errors import ManifestError
 # In the order of a job's life; a verb is there when its module is.
 _ORDER = (
     *("schema", "validate", "plan", "run", "submit", "drain", "cancel", "status", "list", "logs"),
-    *("inspect", "stats", "report", "verify", "retry", "gc", "files", "export", "drafter"),
-    *("target", "completion"),
+    *("inspect", "stats", "report", "verify", "retry", "extend", "gc", "files", "export"),
+    *("drafter", "target", "completion"),
 )
 EXIT_USAGE = 2
 EXIT_CANCELLED = 130

@@ -59,7 +59,12 @@ def run_job(
     if revision is None:
         return _result("complete", committed=len(plan.shards), seal=read_seal(store))
     before = revision.list_committed()
-    tracker = Tracker(plan=plan, shards=revision.shards, before=before)
+    tracker = Tracker(
+        plan=revision.plan,
+        shards=revision.shards,
+        before=before,
+        gpus_per_worker=job.cluster.gpus_per_worker or 1.0,
+    )
     ledger = Ledger(revision=revision, epoch=tracker.epoch)
     if len(before) == len(revision.shards):
         return _result("sealed", committed=len(before), seal=ledger.seal())

@@ -86,6 +86,8 @@ class Tracker:
     before: frozenset[int] = frozenset()
     """Shards that were committed when the run began; their records are told later."""
     epoch: str = field(default_factory=new_epoch)
+    gpus_per_worker: float = 1.0
+    """What a worker counts as."""
     committed_shards: set[int] = field(default_factory=set)
     _counted: set[int] = field(default_factory=set)
     _totals: Totals = field(default_factory=Totals)
@@ -97,6 +99,8 @@ class Tracker:
     _missing_cost: float = 0.0
     _missing_samples: int = 0
     _began: float | None = None
+    _gpu_s: float = 0.0
+    _held_until: float | None = None
 
     def __post_init__(self) -> None:
         self.committed_shards |= self.before
@@ -140,7 +144,8 @@ class Tracker:
         self._missing_samples -= record.samples
 
     def presence(self, *, num_workers: int, now: float, finished: bool = False) -> Presence:
-        """What there is to say now."""
+        """What there is to say now; the workers have been held since this was asked last."""
+        self._hold(num_workers, now=now)
         running = sum_of(self._uncommitted(worker) for worker in self._heartbeats)
         totals = sum_of((self._totals, running))
         return Presence(
@@ -162,8 +167,14 @@ class Tracker:
             rate_tokens_s=self._rate(self._new.tokens + running.tokens, now=now),
             eta_s=self._eta_s(running.ok + running.errors, now=now),
             workers=num_workers,
+            gpu_s=self._gpu_s,
             finished=finished,
         )
+
+    def _hold(self, num_workers: int, *, now: float) -> None:
+        held_s = 0.0 if self._held_until is None else max(0.0, now - self._held_until)
+        self._gpu_s += held_s * num_workers * self.gpus_per_worker
+        self._held_until = now
 
     def _uncommitted(self, worker: str) -> Totals:
         return above(self._heartbeats[worker].totals, self._of_worker.get(worker, Totals()))

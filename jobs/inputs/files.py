@@ -24,6 +24,7 @@ _FORMATS: dict[str, FileFormat] = {
     ".csv": "csv",
     ".tsv": "tsv",
 }
+_DELIMITED: frozenset[FileFormat] = frozenset({"csv", "tsv"})
 _COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _ANY_STORAGE = Storage()
 _DATASET_STATE = "state.json"
@@ -42,12 +43,20 @@ class InputFile:
     compression: Compression | None = None
     storage: Storage = _ANY_STORAGE
     """How it is reached, if it is in S3."""
+    delimiter: str | None = None
+    """What divides its fields, if it is CSV; None for tables that say it by their name."""
+
+    @property
+    def field_delimiter(self) -> str:
+        """What divides the fields of CSV."""
+        return self.delimiter or ("\t" if self.format == "tsv" else ",")
 
 
 def find_files(source: Input, storage: Storage | None = None) -> list[InputFile]:
     """The files of an input in order; `InputError` if one is missing, doubled or of no use."""
     storage = storage or Storage()
-    files = [file for uri in source.uris for file in _expand(uri, source.format, storage)]
+    found = [file for uri in source.uris for file in _expand(uri, source.format, storage)]
+    files = _delimited(found, source.delimiter)
     repeated = [uri for uri, count in Counter(file.uri for file in files).items() if count > 1]
     if repeated:
         raise InputError(f"input.uri {repeated[0]}: the file is listed twice; list it once")
@@ -59,6 +68,19 @@ def find_files(source: Input, storage: Storage | None = None) -> list[InputFile]
             "unique; name an id column (input.columns.id), or use one glob for both"
         )
     return files
+
+
+def _delimited(files: list[InputFile], delimiter: str | None) -> list[InputFile]:
+    if delimiter is None:
+        return files
+    if not any(file.format in _DELIMITED for file in files):
+        raise InputError(
+            f"input.delimiter: no file of the input is CSV ({files[0].label} is "
+            f"{files[0].format}); remove it, or set input.format to csv"
+        )
+    return [
+        replace(file, delimiter=delimiter) if file.format in _DELIMITED else file for file in files
+    ]
 
 
 def input_name(source: Input) -> str:

@@ -42,11 +42,11 @@ class InputReader:
         """Rows that the filter has dropped so far."""
         return 0 if self._filter is None else self._filter.num_dropped
 
-    def rows(self, *, first_row: int = 0) -> Iterator[StagedRow]:
-        """The rows in their staged form, in order, numbered from `first_row`."""
+    def rows(self, *, num_planned: int = 0) -> Iterator[StagedRow]:
+        """The rows in their staged form, in order; so many of them are planned already."""
         raw = _all_rows(self.files, self._wanted)
         kept: Iterable[RawRow] = raw if self._filter is None else self._filter.keep(raw)
-        return stage_rows(islice(kept, self._limit), form=self._form, first_row=first_row)
+        return stage_rows(islice(kept, self._limit), form=self._form, num_planned=num_planned)
 
 
 def read_rows(job: JobSpec) -> Iterator[StagedRow]:
@@ -83,5 +83,4 @@ def read_file(file: InputFile, wanted: Wanted) -> Iterator[RawRow]:
         elif file.format == "jsonl":
             yield from read_jsonl(stream, file.label)
         else:
-            delimiter = "\t" if file.format == "tsv" else ","
-            yield from read_csv(stream, file.label, wanted, delimiter=delimiter)
+            yield from read_csv(stream, file.label, wanted, delimiter=file.field_delimiter)

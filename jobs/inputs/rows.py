@@ -15,19 +15,24 @@ from jobs.inputs.content import Content, encodable
 from jobs.inputs.ids import IdIndex
 from jobs.inputs.parameters import Parameters, row_parameters
 from jobs.inputs.row_form import RowForm
+from manifests.errors import InputError
 from manifests.staged import StagedRow
 
 
 def stage_rows(
-    raw_rows: Iterable[RawRow], *, form: RowForm, first_row: int = 0
+    raw_rows: Iterable[RawRow], *, form: RowForm, num_planned: int = 0
 ) -> Iterator[StagedRow]:
-    """The staged form of `raw_rows`, numbered from `first_row`."""
+    """The staged form of `raw_rows`, numbered from 0.
+
+    The first `num_planned` are those of a job that is planned: `InputError` if a later row has the
+    id of one of them, since that is more likely an old row again than a new one.
+    """
     with IdIndex() as ids:
-        for row, raw in enumerate(raw_rows, start=first_row):
-            yield _stage(raw, row=row, form=form, ids=ids)
+        for row, raw in enumerate(raw_rows):
+            yield _stage(raw, row=row, form=form, ids=ids, num_planned=num_planned)
 
 
-def _stage(raw: RawRow, *, row: int, form: RowForm, ids: IdIndex) -> StagedRow:
+def _stage(raw: RawRow, *, row: int, form: RowForm, ids: IdIndex, num_planned: int) -> StagedRow:
     row_id = _storable(f"{raw.file}:{raw.index}")
     values = raw.values
     if isinstance(values, Trouble):
@@ -36,7 +41,7 @@ def _stage(raw: RawRow, *, row: int, form: RowForm, ids: IdIndex) -> StagedRow:
     try:
         row_id = _row_id(values, form.columns.id, made_id=row_id)
         if form.columns.id is not None:
-            _refuse_duplicate(row_id, row=row, ids=ids)
+            _refuse_duplicate(row_id, raw=raw, row=row, ids=ids, num_planned=num_planned)
         if form.unpack is not None:
             values = dict(form.unpack(values))
             carried = carried_json(form.carried(values))
@@ -92,8 +97,15 @@ def _row_id(values: Mapping[str, Any], column: str | None, *, made_id: str) -> s
     return encodable(str(value), name=f"column `{column}`")
 
 
-def _refuse_duplicate(row_id: str, *, row: int, ids: IdIndex) -> None:
+def _refuse_duplicate(
+    row_id: str, *, raw: RawRow, row: int, ids: IdIndex, num_planned: int
+) -> None:
     first = ids.first_row(row_id, row)
+    if first < num_planned <= row:
+        raise InputError(
+            f"{raw.place}: the appended row {row} has the id `{row_id}`, which belongs to row "
+            f"{first} of the planned job (counted from 0); give it an id of its own, or remove it"
+        )
     if first != row:
         raise RowTroubleError(
             "DuplicateId", f"id `{row_id}` belongs to row {first} (counted from 0)"

@@ -32,6 +32,7 @@ SURFACE = {
         "--set",
         "--take-over",
     },
+    "extend": {"JOB", "--set", "--dry-run", "--json"},
     "gc": {"JOB_URI", "--dry-run", "--superseded"},
     "files": {"JOB_URI", "--absolute"},
     "export": {"JOB_URI", "DESTINATION", "--rows-per-file", "--format", "--json"},

@@ -214,11 +214,11 @@ def commit(
     """Decode and commit some shards of what the job has open; without `work`, by echoing."""
     revision = open_revision(planned.store, planned.plan)
     assert revision is not None
-    plan = planned.plan.model_copy(update={"job": revision.job(planned.plan.job)})
+    plan = revision.plan.model_copy(update={"job": revision.job(planned.plan.job)})
     stream = SampleStream(work or FakeWork(plan), gate=Gate(None), clock=lambda: 0.0)
     runner = AttemptRunner(
         planned.store,
-        plan=planned.plan,
+        plan=revision.plan,
         job=plan.job,
         stream=stream,
         worker=worker,

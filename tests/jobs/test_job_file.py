@@ -197,6 +197,9 @@ def test_a_binary_file_is_no_job_file(tmp_path: Path) -> None:
         (["input.filter=a ="], "it is no expression"),
         (["input.filter=a.b == 1"], "`a.b` cannot be used here"),
         (["input.uri=[]"], "input.uri is an empty list"),
+        (["input.delimiter=;;"], "input.delimiter is ';;'; give one ASCII character"),
+        (["input.delimiter='\"'"], "neither a quote nor a line break"),
+        (["input.delimiter=;", "input.format=jsonl"], "has no effect with input.format jsonl"),
         (
             ["input.columns.temperature=t", "decode.verifier=greedy"],
             "decode.verifier greedy takes one temperature",

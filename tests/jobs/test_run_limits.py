@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from jobs.errors import JobError
 from jobs.run_limits import LimitedProgress, RunLimits, limits_of
 from manifests.records import Presence
 from tests.jobs.driver.fakes import FakeSink
@@ -33,10 +34,14 @@ class Bench:
     def _drain(self) -> None:
         self.drains += 1
 
-    def after(self, seconds: float, *, workers: int = 2, finished: bool = False) -> None:
+    def after(self, seconds: float, *, gpu_s: float = 0.0, finished: bool = False) -> None:
         self.now += seconds
-        said: Presence = presence(finished=finished).model_copy(update={"workers": workers})
-        self.sink.update(said)
+        self.sink.update(said(gpu_s, finished=finished))
+
+
+def said(gpu_s: float, *, finished: bool = False) -> Presence:
+    """What a driver says whose workers have held so much."""
+    return presence(finished=finished).model_copy(update={"gpu_s": gpu_s})
 
 
 def test_time_is_up_once() -> None:
@@ -52,14 +57,13 @@ def test_time_is_up_once() -> None:
     assert len(bench.inner.updates) == 3
 
 
-def test_gpu_hours_are_counted_over_workers_while_they_are_held() -> None:
-    bench = Bench(RunLimits(gpu_hours=1.0, gpus_per_worker=2.0))
-    bench.after(600.0, workers=0)
-    bench.after(600.0, workers=2)  # 2400 GPU seconds
+def test_gpu_hours_are_counted_over_all_runs_of_the_job() -> None:
+    bench = Bench(RunLimits(gpu_hours=1.0, used_gpu_s=1200.0))
+    bench.after(1e6, gpu_s=2399.0)
     assert bench.drains == 0
-    bench.after(300.0, workers=2)  # 3600
+    bench.after(1.0, gpu_s=2400.0)
     assert bench.drains == 1
-    assert "has used 1 GPU hours (cluster.max_gpu_hours)" in bench.inner.messages[0]
+    assert "the job has used 1 GPU hours (cluster.max_gpu_hours)" in bench.inner.messages[0]
 
 
 def test_without_limits_nothing_is_drained() -> None:
@@ -74,13 +78,14 @@ def test_a_finished_run_is_not_drained() -> None:
     assert (bench.drains, bench.inner.messages) == (0, [])
 
 
-@pytest.mark.parametrize(("hours", "expected"), [(None, None), (2.5, 2.5)])
-def test_the_job_says_how_many_gpu_hours(hours: float | None, expected: float | None) -> None:
+@pytest.mark.parametrize("hours", [None, 2.5])
+def test_the_job_says_how_many_gpu_hours(hours: float | None) -> None:
     job = job_spec(cluster={"max_gpu_hours": hours})
-    assert limits_of(job, time_s=3.0) == RunLimits(time_s=3.0, gpu_hours=expected)
+    expected = RunLimits(time_s=3.0, gpu_hours=hours, used_gpu_s=300.0)
+    assert limits_of(job, time_s=3.0, earlier=[said(100.0), said(200.0)]) == expected
 
 
-@pytest.mark.parametrize(("gpus", "counted"), [(0, 1.0), (0.5, 0.5), (4, 4.0)])
-def test_a_worker_counts_as_its_gpus_and_as_one_without(gpus: float, counted: float) -> None:
-    job = job_spec(cluster={"gpus_per_worker": gpus})
-    assert limits_of(job, time_s=None).gpus_per_worker == counted
+def test_a_job_that_has_used_its_gpu_hours_is_not_begun_again() -> None:
+    job = job_spec(cluster={"max_gpu_hours": 1.0})
+    with pytest.raises(JobError, match=r"have used 1\.00 GPU hours.*is 1: raise it to go on"):
+        limits_of(job, time_s=None, earlier=[said(1800.0), said(1800.0)])

@@ -98,7 +98,7 @@ def test_counts_and_means_leave_error_rows_out(tmp_path: Path) -> None:
     assert (stats.rows, stats.samples, stats.ok, stats.errors) == (4, 4, 3, 1)
     assert stats.error_classes == {"NullPrompt": 1}
     assert stats.finish_reasons == {"stop": 3}
-    assert (stats.tokens, stats.tokens_with_stop) == (15, 18)
+    assert (stats.tokens, stats.tokens_with_stop, stats.prompt_tokens) == (15, 18, 30)
     assert (stats.nfe_per_sample, stats.draft_free_nfe_per_sample) == (3.0, 5.0)
     assert stats.tokens_per_forward == 15 / 9
     assert stats.wall_s_per_sample == 0.5

@@ -113,6 +113,7 @@ def test_a_retry_that_is_not_complete_opens_a_sealed_job_again(tmp_path: Path) -
     assert (status.state, status.revision, status.missing) == ("stopped", 1, "0,2")
     assert (status.rows, status.shards) == (5, 3)
     assert ("revision", "1 (a retry)") in status.lines()
+    assert not status.appends
 
 
 def test_failed_attempts_are_counted(tmp_path: Path) -> None:

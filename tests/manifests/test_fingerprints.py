@@ -51,6 +51,7 @@ def test_semantic_fields_are_exactly_these() -> None:
         "input.columns.prompt",
         "input.columns.seed",
         "input.columns.temperature",
+        "input.delimiter",
         "input.filter",
         "input.format",
         "input.limit",

@@ -1,4 +1,4 @@
-"""Random lives of a job against a dictionary: claims, crashes, commits, retries, gc and seals."""
+"""Random lives of a job against a dictionary: claims, crashes, commits, revisions, gc and seals."""
 
 import tempfile
 from dataclasses import dataclass
@@ -19,17 +19,23 @@ from hypothesis.stateful import (
 from manifests.errors import FingerprintError, RevisionError, UnknownOutcomeError
 from manifests.garbage import delete_all, find_garbage
 from manifests.keys import data_key
-from manifests.open_revision import OpenRevision, create_revision, open_revision
+from manifests.open_revision import (
+    OpenRevision,
+    create_revision,
+    latest_plan,
+    open_revision,
+)
 from manifests.plan import write_plan
 from manifests.protocol import read_records, read_seals
 from manifests.records import CommitRecord
 from manifests.store import MemoryStore
 from manifests.verification import verify_structure
 from tests.manifests.builders import StoredJob, make_job
+from tests.manifests.extending import appended
 from tests.manifests.faulty_store import FaultyStore, Outcome
 from tests.manifests.revising import Rows, decision, revised_file
 
-SHARDS = st.sampled_from((0, 1))
+SHARDS = st.sampled_from((0, 1, 2, 3))
 ROWS: list[Rows] = [
     {0: None},
     {0: (1,)},
@@ -72,14 +78,16 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def plan_again(self) -> None:
-        assert write_plan(self.job.store, self.job.plan) == self.job.plan
+        created = self.job.plan.as_created
+        assert write_plan(self.job.store, created) == created
 
     @rule()
     def plan_something_else(self) -> None:
-        other = self.job.plan.job.model_copy(
-            update={"sampling": self.job.plan.job.sampling.model_copy(update={"n": 3})}
+        created = self.job.plan.as_created
+        other = created.job.model_copy(
+            update={"sampling": created.job.sampling.model_copy(update={"n": 3})}
         )
-        plan = self.job.plan.model_copy(update={"job": other})
+        plan = created.model_copy(update={"job": other})
         with pytest.raises(FingerprintError, match=r"sampling\.n was 2, is 3"):
             write_plan(self.job.store, plan)
 
@@ -105,7 +113,7 @@ class Life(RuleBasedStateMachine):
         store = FaultyStore(self.job.store, script=replies)
         line = OpenRevision(
             store=store,
-            plan=self.job.plan,
+            plan=claim.revision.plan,
             decision=claim.revision.decision,
             parent=claim.revision.parent,
         )
@@ -165,6 +173,22 @@ class Life(RuleBasedStateMachine):
             with pytest.raises(RevisionError, match=f"opened revision {len(self.sealed)} mean"):
                 create_revision(self.job.store, self.job.plan, asked)
 
+    @precondition(lambda self: self.sealed and not self.is_open)
+    @rule(dies=st.sampled_from(("before the decision", "never")))
+    def extend(self, dies: str) -> None:
+        """One more shard of one row; whoever comes later finds the decision, or makes it."""
+        made = appended(self.job, (1,), mark=f"at-{len(self.sealed)}")
+        made.publish(self.job)
+        if dies == "never":
+            create_revision(self.job.store, self.job.plan, made.decision)
+            self.chosen.append({len(self.job.plan.shards)})
+            self.asked = {}
+            self.job = made.grown(self.job)
+
+    @rule()
+    def look_at_the_plan(self) -> None:
+        assert latest_plan(self.job.store, self.job.plan) == self.job.plan
+
     @rule(superseded=st.booleans())
     def gc(self, superseded: bool) -> None:
         garbage = find_garbage(self.job.store, self.job.plan, superseded=superseded)
@@ -183,7 +207,9 @@ class Life(RuleBasedStateMachine):
         assert present >= set(found[-1].values() if found else ())
         if self.is_open:
             number = len(self.sealed)
-            records = read_records(self.job.store, self.job.plan, revision=number)
+            records = read_records(
+                self.job.store, self.job.plan, revision=number, shards=self.chosen[number]
+            )
             assert {record.data_key for record in records.values()} <= present
 
     def teardown(self) -> None:

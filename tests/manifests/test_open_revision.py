@@ -135,7 +135,7 @@ def test_another_decision_at_the_same_moment_is_refused_with_what_was_decided(
 ) -> None:
     mine = decision(sealed_job, {0: (1,)}, reason="finish reason length")
     revise(sealed_job, {0: None}, reason="shards 0")
-    with pytest.raises(RevisionError, match=r"another retry \(shards 0\) opened revision 1"):
+    with pytest.raises(RevisionError, match=r"opened revision 1 meanwhile \(shards 0\)"):
         create_revision(sealed_job.store, sealed_job.plan, mine)
 
 

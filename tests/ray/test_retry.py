@@ -1,4 +1,4 @@
-"""Retries on a real cluster: one, two at the same time, and one whose driver is killed."""
+"""Revisions on a real cluster: one, two at the same time, and one whose driver is killed."""
 
 import subprocess
 import sys
@@ -10,6 +10,7 @@ from manifests.open_revision import open_revision
 from manifests.protocol import read_seals
 from manifests.records import Seal
 from tests.manifests.builders import StoredJob
+from tests.manifests.extending import extend
 from tests.manifests.revising import revise
 from tests.ray.conftest import Run
 from tests.ray.gates import GateFolder
@@ -59,6 +60,17 @@ def test_a_run_carries_out_what_was_decided_and_nothing_else(run: Run, job: Stor
     assert [one != other for one, other in zip(first, second, strict=True)] == [
         shard in (1, 4) for shard in range(6)
     ]
+    assert run().outcome == "complete"
+
+
+def test_a_run_decodes_what_was_appended_and_nothing_else(run: Run, job: StoredJob) -> None:
+    run()
+    grown, _ = extend(job)
+    result = run(workers=2)
+    assert (result.outcome, result.num_shards, result.num_committed) == ("sealed", 2, 2)
+    assert_whole(grown)
+    first, second = (attempts_of(seal) for seal in read_seals(job.store))
+    assert second[:-2] == first
     assert run().outcome == "complete"
 
 

@@ -40,6 +40,13 @@ def test_a_listed_shard_counts_as_done_before_its_record_is_read(job: StoredJob)
     assert (presence.shards_before, presence.shards_done, presence.samples_ok) == (2, 2, 0)
 
 
+def test_gpus_are_counted_while_workers_hold_them(job: StoredJob) -> None:
+    tracker = Tracker(plan=job.plan, shards=job.plan.shards, gpus_per_worker=0.5)
+    said = [tracker.presence(num_workers=n, now=t).gpu_s for n, t in ((0, 5.0), (2, 15.0), (1, 19))]
+    assert said == [0.0, 10.0, 12.0]
+    assert tracker.presence(num_workers=0, now=50.0, finished=True).gpu_s == 12.0
+
+
 def test_samples_without_a_record_are_counted_as_the_worker_says(tracker: Tracker) -> None:
     tracker.heard("w", beat(ok=2, tokens=9, nfe=5))
     presence = tracker.presence(num_workers=1, now=0.0)

@@ -10,8 +10,8 @@ from manifests.staged import StagedRow
 
 
 def job_over(uri: Path | str | Sequence[str], **groups: Any) -> JobSpec:
-    """A job with this input; `columns`, `format`, `filter` and `limit` go into the input group."""
-    names = ("columns", "format", "filter", "limit")
+    """A job with this input; `columns` and the like go into the input group."""
+    names = ("columns", "delimiter", "format", "filter", "limit")
     source = {name: groups.pop(name) for name in names if name in groups}
     uris = [str(uri)] if isinstance(uri, Path | str) else list(uri)
     groups = {"target": {"path": "/m"}, "output": {"uri": "/o"}} | groups

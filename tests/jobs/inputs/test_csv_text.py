@@ -1,5 +1,6 @@
 """CSV and TSV: text in all its quoting, and rows that are none."""
 
+import gzip
 import io
 from pathlib import Path
 
@@ -90,3 +91,34 @@ def test_messages_parameters_and_ids_are_read_from_text(tmp_path: Path) -> None:
     assert first.messages == '[{"role": "user", "content": "hi"}]'
     assert (first.id, first.max_tokens, first.temperature, first.seed) == ("007", 5, 0.5, 9)
     assert (second.max_tokens, second.temperature, second.seed) == (None, None, None)
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.tsv", "p.csv.gz", "p.txt"])
+@pytest.mark.parametrize("delimiter", [";", "|", "\t"])
+def test_any_file_of_fields_can_have_a_delimiter_of_its_own(
+    tmp_path: Path, name: str, delimiter: str
+) -> None:
+    data = "id,prompt\n1,a b\n".replace(",", delimiter).encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    (row,) = rows_over(
+        tmp_path / name,
+        columns={"id": "id"},
+        delimiter=delimiter,
+        format="csv" if name.endswith(".txt") else "auto",
+    )
+    assert (row.id, row.prompt) == ("1", "a b")
+
+
+def test_a_delimiter_beside_files_without_fields_is_taken_by_those_that_have_them(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.csv").write_text("family;prompt\nx;a\n")
+    (tmp_path / "b.jsonl").write_text('{"prompt": "b;c"}\n')
+    rows = rows_over([f"{tmp_path}/a.csv", f"{tmp_path}/b.jsonl"], delimiter=";")
+    assert [row.prompt for row in rows] == ["a", "b;c"]
+
+
+def test_a_delimiter_that_no_file_has_a_use_for_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "b.jsonl").write_text('{"prompt": "b"}\n')
+    with pytest.raises(InputError, match=r"no file of the input is CSV \(b\.jsonl is jsonl\)"):
+        rows_over(tmp_path / "b.jsonl", delimiter=";")

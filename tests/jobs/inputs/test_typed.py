@@ -13,7 +13,6 @@ from jobs.inputs.files import find_files
 from jobs.inputs.reading import InputReader, read_file
 from jobs.inputs.typed import BATCH_ROWS
 from manifests.errors import InputError
-from manifests.staged import StagedRow
 from tests.jobs.inputs.support import job_over, rows_over
 
 Write = Callable[[Path, pa.Table], Path]
@@ -145,8 +144,13 @@ def test_the_limit_counts_over_all_files(tmp_path: Path) -> None:
     assert [row.id for row in rows] == ["a.jsonl:0", "a.jsonl:1", "a.jsonl:2", "b.jsonl:0"]
 
 
-def test_rows_can_be_numbered_from_a_later_number(tmp_path: Path) -> None:
+def test_an_appended_row_with_the_id_of_a_planned_one_is_refused_and_both_are_named(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text('{"prompt": "x"}\n' * 2)
-    rows: list[StagedRow] = list(InputReader(job_over(path)).rows(first_row=9))
-    assert [(row.row, row.id) for row in rows] == [(9, "a.jsonl:0"), (10, "a.jsonl:1")]
+    path.write_text("".join(f'{{"id": "{name}", "prompt": "x"}}\n' for name in "aabcb"))
+    reader = InputReader(job_over(path, columns={"id": "id"}))
+    rows = reader.rows(num_planned=3)
+    assert [next(rows).error_class for _ in range(4)] == [None, "DuplicateId", None, None]
+    with pytest.raises(InputError, match=r"a.jsonl, line 5: the appended row 4 .* `b`.* row 2 of"):
+        next(rows)

@@ -51,9 +51,9 @@ class MortalStore:
         self._step(key, lambda: self._inner.put_if_absent(key, data))
 
     def put_file_if_absent(self, key: str, path: Path) -> None:
-        """A step, but for the input, which is there before the job is."""
+        """A step, but for the plan's input, which is there before the job is."""
         put = partial(self._inner.put_file_if_absent, key, path)
-        if key.startswith("input/"):
+        if key.startswith("input/part-"):
             put()
         else:
             self._step(key, put)
