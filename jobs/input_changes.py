@@ -7,7 +7,7 @@ from jobs.reading import OpenJob
 from manifests.errors import InputError
 from manifests.fingerprints import FileIdentity
 from manifests.job import JobSpec
-from manifests.staged import StagedRow, read_shard
+from manifests.staged import ShardReader, StagedRow
 
 # What of a row is decoded or carried; the text of an error quotes places of files, and may change.
 _COMPARED = (
@@ -30,8 +30,9 @@ def changed_input(job: OpenJob, spec: JobSpec, *, files: Sequence[FileIdentity])
 
 
 def _planned_rows(job: OpenJob) -> Iterator[StagedRow]:
+    reader = ShardReader(job.store)
     for shard in job.plan.shards:
-        yield from read_shard(job.store, job.plan, shard.shard)
+        yield from reader.read(shard)
 
 
 def first_difference(planned: Iterable[StagedRow], now: Iterator[StagedRow]) -> str:

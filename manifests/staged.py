@@ -94,27 +94,49 @@ class RowsDigest:
         return self._digest.hexdigest()
 
 
-def read_shard(store: Store, plan: Plan, shard: int) -> list[StagedRow]:
-    """The rows of a shard in input order, checked against the plan."""
-    shard_plan = plan.shards[shard]
-    with store.open_reader(shard_plan.part) as file:
-        try:
-            table = read_row_group(file, row_group=shard_plan.row_group)
-        except StoreError:  # nothing is wrong with the object
-            raise
-        except (OSError, ValueError, IndexError, pa.ArrowException) as error:
-            raise DamagedError(f"{shard_plan.part}: cannot be read ({error})") from error
-    return checked_rows(table, shard_plan=shard_plan)
+class ShardReader:
+    """Reads shards one after the other, in any thread.
 
-
-def read_row_group(path: Any, *, row_group: int) -> pa.Table:
-    """One row group of a staged file, page checksums verified.
-
-    Read and decoded in this thread only: a thread of one of Arrow's pools that lets go of a Python
-    reader's bytes while the interpreter ends aborts the process.
+    Keeps the footer of the part that was read last: it has a line for every shard in the part, and
+    a part never changes.
     """
-    with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-        return file.read_row_group(row_group, use_threads=False)
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last: tuple[str, pq.FileMetaData] | None = None
+
+    def read(self, shard: ShardPlan) -> list[StagedRow]:
+        """The rows of a shard in input order, checked against the plan."""
+        with self._store.open_reader(shard.part) as file:
+            try:
+                table = self._read_table(file, shard)
+            except StoreError:  # nothing is wrong with the object
+                raise
+            except (OSError, ValueError, IndexError, pa.ArrowException) as error:
+                raise DamagedError(f"{shard.part}: cannot be read ({error})") from error
+        return checked_rows(table, shard_plan=shard)
+
+    def _read_table(self, file: Any, shard: ShardPlan) -> pa.Table:
+        last = self._last
+        footer = last[1] if last is not None and last[0] == shard.part else None
+        with open_part(file, footer=footer) as part:
+            self._last = shard.part, part.metadata
+            return part.read_row_group(shard.row_group, use_threads=False)
+
+
+def read_shard(store: Store, plan: Plan, shard: int) -> list[StagedRow]:
+    """The rows of one shard in input order, checked against the plan."""
+    return ShardReader(store).read(plan.shards[shard])
+
+
+def open_part(file: Any, *, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """A staged file whose page checksums are verified; its footer is read unless it is known.
+
+    Let it be read and decoded in the calling thread only (``use_threads=False``): a thread of one
+    of Arrow's pools that lets go of a Python reader's bytes while the interpreter ends aborts the
+    process.
+    """
+    return pq.ParquetFile(file, metadata=footer, page_checksum_verification=True, pre_buffer=False)
 
 
 def checked_rows(table: pa.Table, *, shard_plan: ShardPlan) -> list[StagedRow]:

@@ -34,7 +34,7 @@ from manifests.keys import (
 from manifests.plan import Plan, ShardPlan, plan_hash, read_plan
 from manifests.records import CommitRecord, Failure, Seal, SealedShard
 from manifests.revision import Revision
-from manifests.staged import StagedRow, read_shard
+from manifests.staged import ShardReader, StagedRow
 from manifests.store.base import Store
 from manifests.verified_data import DataFile, content_problems
 from manifests.verified_rows import Copied
@@ -56,6 +56,7 @@ class _Verifier:
 
     def __init__(self, store: Store, *, plan: Plan) -> None:
         self._store = store
+        self._staged = ShardReader(store)
         self._plan = plan  # grows with the revisions that append rows
         self._plans = {0: plan}
         self._plan_sha256 = plan_hash(plan)
@@ -111,9 +112,7 @@ class _Verifier:
         return findings
 
     def _shard_findings(self, shard: ShardPlan) -> list[Finding]:
-        rows, findings = attempt(
-            shard.part, partial(read_shard, self._store, self._plan, shard.shard)
-        )
+        rows, findings = attempt(shard.part, partial(self._staged.read, shard))
         for revision, chosen in self._chosen.items():
             key = commit_key(shard.shard, revision)
             if shard.shard in chosen and key in self._record_keys:

@@ -23,7 +23,7 @@ from manifests.keys import data_key, new_attempt_id
 from manifests.open_revision import OpenRevision
 from manifests.plan import Plan, plan_hash
 from manifests.records import ERRORS_OF, Announcement, CommitRecord, Failure
-from manifests.staged import StagedRow, read_shard
+from manifests.staged import ShardReader, StagedRow
 from manifests.store.base import Store
 from workers.attempt_log import AttemptLog, log_folder
 from workers.clock import utc_now
@@ -107,6 +107,7 @@ class AttemptRunner:
         """`revision` is what the job has open; without it, the first run."""
         self._revision = revision or OpenRevision(store=store, plan=plan)
         self._store = store
+        self._staged = ShardReader(store)
         self._plan = plan
         self._job = job
         self._plan_sha256 = plan_hash(plan)
@@ -152,7 +153,7 @@ class AttemptRunner:
     def _execute(self, order: ShardOrder, *, attempt: str, log: AttemptLog) -> ShardOutcome:
         shard = order.shard
         self._enter("reading", shard=shard, attempt=attempt)
-        rows = read_shard(self._store, self._plan, shard)
+        rows = self._staged.read(self._plan.shards[shard])
         assembly = ShardAssembly(
             shard=self._plan.shards[shard],
             attempt=attempt,

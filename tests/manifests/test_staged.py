@@ -15,13 +15,13 @@ from manifests.errors import DamagedError, ManifestError, MissingError, StoreErr
 from manifests.staged import (
     STAGED_SCHEMA,
     RowsDigest,
+    ShardReader,
     StagedRow,
-    read_row_group,
     read_shard,
     staged_table,
 )
 from manifests.store import LocalStore
-from tests.manifests.builders import StoredJob, write_staged
+from tests.manifests.builders import StoredJob, make_job, write_staged
 
 PART = "input/part-00000000.parquet"
 
@@ -88,9 +88,13 @@ def test_a_python_readers_bytes_are_taken_and_let_go_in_the_calling_thread_only(
             seen.add(threading.get_ident())
             return Piece(super().read(size))
 
-    data = job.path(PART).read_bytes()
+    class InMemory(LocalStore):
+        def open_reader(self, key: str) -> Any:
+            return closing(Watched(job.path(key).read_bytes()))
+
+    reader = ShardReader(InMemory(Path(job.store.uri)))
     for _ in range(20):  # a pool takes part now and then only
-        read_row_group(Watched(data), row_group=0)
+        reader.read(job.plan.shards[0])
     assert seen == {threading.get_ident()}
 
 
@@ -174,3 +178,35 @@ def test_whatever_is_decoded_or_carried_changes_the_digest(change: dict[str, Any
 def test_where_trouble_was_found_does_not_change_the_digest() -> None:
     here = replace(TEXT, prompt=None, error_class="E", error_message="line 1")
     assert digest(here) == digest(replace(here, error_message="row 1"))
+
+
+def test_a_reader_that_has_seen_a_parts_footer_reads_only_a_shards_pages(job: StoredJob) -> None:
+    size, read = job.path(PART).stat().st_size, 0
+
+    class Watched(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            nonlocal read
+            data = super().read(size)
+            read += len(data)
+            return data
+
+    class InMemory(LocalStore):
+        def open_reader(self, key: str) -> Any:
+            return closing(Watched(job.path(key).read_bytes()))
+
+    reader = ShardReader(InMemory(Path(job.store.uri)))
+    assert [reader.read(shard) for shard in job.plan.shards] == job.rows
+    group = pq.read_metadata(job.path(PART)).row_group(0)
+    footer_too, read = read, 0
+    assert reader.read(job.plan.shards[0]) == job.rows[0]
+    pages = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
+    assert pages <= read < size - pages < footer_too
+
+
+def test_parts_are_told_apart(tmp_path: Path) -> None:
+    job = make_job(tmp_path, counts=(2, 3))
+    other = job.plan.shards[1].model_copy(update={"part": "input/other.parquet", "row_group": 0})
+    write_staged(job.path(other.part), [job.rows[1]])
+    reader = ShardReader(job.store)
+    assert reader.read(job.plan.shards[0]) == job.rows[0]
+    assert reader.read(other) == job.rows[1]
