@@ -8,22 +8,34 @@ them may be an attempt's that has not come to its record yet.
 
 A staged file of appended rows says in its name which revision it was made for. Once that decision
 is made, and names other files or none, nobody can ever decide on this one. The files of the plan
-itself stay. Documents are never deleted.
+itself stay.
+
+Announcements are read by the driver that has the shard open, so those of sealed shards are left
+over; a request to a driver is left over once that driver has said goodbye. Plan, records, seals,
+decisions, failures and presence are never deleted.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 
+from manifests.journal import read_presences
 from manifests.keys import (
+    ANNOUNCED_PREFIX,
+    CONTROL_PREFIX,
     DATA_PREFIX,
     INPUT_PREFIX,
     REVISIONS_PREFIX,
+    epoch_of_control,
     revision_of_appended,
+    shard_of_announcement,
     shard_of_data,
 )
 from manifests.open_revision import open_revision, plan_at
 from manifests.plan import Plan
 from manifests.protocol import read_seals
+from manifests.records import Seal
 from manifests.store.base import Store
+
+_LISTED = (DATA_PREFIX, INPUT_PREFIX, ANNOUNCED_PREFIX, CONTROL_PREFIX)
 
 
 def find_garbage(store: Store, plan: Plan, *, superseded: bool = False) -> list[str]:
@@ -32,34 +44,46 @@ def find_garbage(store: Store, plan: Plan, *, superseded: bool = False) -> list[
     Nothing of a job that has no seal. Names that nobody gives are left alone. Raises
     `DamagedError` for a seal or revision that cannot be used.
     """
-    return _data_garbage(store, plan, superseded=superseded) + _input_garbage(store, plan)
+    data, staged, announced, asked = (store.list(prefix) for prefix in _LISTED)  # see above
+    opened = open_revision(store, plan)
+    uncertain = {shard.shard for shard in opened.shards} if opened is not None else set()
+    seals = read_seals(store)  # an open first run leaves every shard uncertain
+    if not seals:
+        return []
+    return [
+        *_data_garbage(data, seals[-1:] if superseded else seals, uncertain=uncertain),
+        *_staged_garbage(store, plan, staged),
+        *(key for key in announced if _is_certain(shard_of_announcement(key), uncertain)),
+        *_asked_garbage(store, asked),
+    ]
 
 
-def _input_garbage(store: Store, plan: Plan) -> list[str]:
+def _data_garbage(keys: Iterable[str], seals: Sequence[Seal], *, uncertain: Set[int]) -> list[str]:
+    named = {sealed.data_key for seal in seals for sealed in seal.shards}
+    return [key for key in keys if key not in named and _is_certain(shard_of_data(key), uncertain)]
+
+
+def _is_certain(shard: int | None, uncertain: Set[int]) -> bool:
+    return shard is not None and shard not in uncertain
+
+
+def _staged_garbage(store: Store, plan: Plan, keys: Iterable[str]) -> list[str]:
     decided = len(store.list(REVISIONS_PREFIX))
     named = {identity.path for identity in plan_at(store, plan, decided).staged}
     return [
         key
-        for key in store.list(INPUT_PREFIX)
+        for key in keys
         if (revision := revision_of_appended(key)) is not None
         and revision <= decided
         and key not in named
     ]
 
 
-def _data_garbage(store: Store, plan: Plan, *, superseded: bool) -> list[str]:
-    keys = store.list(DATA_PREFIX)  # before anything else: see above
-    opened = open_revision(store, plan)
-    uncertain = {shard.shard for shard in opened.shards} if opened is not None else set()
-    seals = read_seals(store)  # an open first run leaves every shard uncertain
-    counting = seals[-1:] if superseded else seals
-    named = {sealed.data_key for seal in counting for sealed in seal.shards}
-    return [key for key in keys if key not in named and _is_certain(key, uncertain=uncertain)]
-
-
-def _is_certain(key: str, *, uncertain: Set[int]) -> bool:
-    shard = shard_of_data(key)
-    return shard is not None and shard not in uncertain
+def _asked_garbage(store: Store, keys: Sequence[str]) -> list[str]:
+    if not keys:
+        return []
+    gone = {presence.epoch for presence in read_presences(store) if presence.finished}
+    return [key for key in keys if epoch_of_control(key) in gone]
 
 
 def delete_all(store: Store, keys: Iterable[str]) -> None:

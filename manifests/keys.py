@@ -13,6 +13,8 @@ ATTEMPT_PATTERN = r"^[0-9a-f]{16}$"
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _DATA = re.compile(r"data/(\d{8})-[0-9a-f]{16}\.parquet")
 _APPENDED = re.compile(r"input/r(\d{4})-\d{8}-[0-9a-f]{16}\.parquet")
+_ANNOUNCEMENT = re.compile(r"announced/(\d{8})-[0-9a-f]{16}-\d{8}\.json")
+_CONTROL = re.compile(r"control/([^/]+)/[a-z]+\.json")
 _MAX_KEY_CHARACTERS = 512
 _MAX_INDEX = 10**8
 
@@ -128,9 +130,21 @@ def announcement_key(shard: int, attempt: str, row: int) -> str:
     return f"{announced_prefix(shard)}{_checked_attempt(attempt)}-{_eight_digits(row)}.json"
 
 
+def shard_of_announcement(key: str) -> int | None:
+    """The shard that an announcement is about; None for any other key."""
+    match = _ANNOUNCEMENT.fullmatch(key)
+    return None if match is None else int(match[1])
+
+
 def control_key(epoch: str, request: str) -> str:
     """What somebody asks of the driver that has this epoch."""
     return check_key(f"{CONTROL_PREFIX}{epoch}/{request}.json")
+
+
+def epoch_of_control(key: str) -> str | None:
+    """The driver that a request is for; None for any other key."""
+    match = _CONTROL.fullmatch(key)
+    return None if match is None else match[1]
 
 
 def presence_key(epoch: str) -> str:

@@ -21,10 +21,11 @@ TEMPORARY_AGE_S = 3600.0
     help="Delete files as well that only earlier seals name; readers of those lose them.",
 )
 def command(uri: str, *, dry_run: bool, superseded: bool) -> None:
-    """Delete data files of a complete job that no seal names, and print their keys.
+    """Delete what nobody can need any more of a job that has been complete, and print the keys.
 
-    Such files are left by attempts that came second or died; so are temporary files without a
-    writer, which go as well. Records, seals and every other document stay. It may be run at any
+    Data files that no seal names are left by attempts that came second or died, staged files by
+    extensions that came second, announced rows and requests by drivers that have ended; temporary
+    files without a writer go as well. Plan, records, seals and failures stay. It may be run at any
     time, beside a running job too.
     """
     from jobs.reading import open_job

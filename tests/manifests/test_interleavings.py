@@ -144,7 +144,7 @@ def seal(job: StoredJob) -> None:
 def test_an_attempt_beside_a_collection_or_a_seal_ends_well_in_any_order(
     new_job: Callable[[], StoredJob], other: Actor
 ) -> None:
-    for order in orders(3, 3):
+    for order in orders(3, 6):  # a collection lists four times, and then looks
         job = new_job()
         job.commit(1)
         act(job, [attempt(job, "a" * 16), other], order)
