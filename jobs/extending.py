@@ -18,17 +18,16 @@ from jobs.inputs.opening import identify
 from jobs.inputs.reading import InputReader
 from jobs.reading import OpenJob
 from jobs.shard_ranges import format_ranges
-from jobs.staging import StagedInput, stage_appended
+from jobs.staging import StagedInput, publish_staged, stage_appended
 from manifests.documents import encode
-from manifests.errors import DamagedError, InputError, RevisionError
+from manifests.errors import InputError, RevisionError
 from manifests.extension import Extension, appended_shards
 from manifests.fingerprints import FileIdentity, require_same_fields
-from manifests.hashing import sha256_file, sha256_hex
+from manifests.hashing import sha256_hex
 from manifests.job import JobSpec
-from manifests.keys import appended_key
 from manifests.open_revision import OpenRevision, create_revision, open_revision
 from manifests.plan import plan_hash
-from manifests.protocol import create, read_seal
+from manifests.protocol import read_seal
 from manifests.records import Seal
 from manifests.revision import RevisedShard, Revision
 from manifests.staged import RowsDigest, StagedRow
@@ -94,14 +93,18 @@ def extend_job(job: OpenJob, spec: JobSpec, *, dry_run: bool = False) -> Extende
         return _unchanged(job, is_open=opened is not None)
     if opened is not None:
         raise _still_open(opened)
+    seal = read_seal(job.store)
+    assert seal is not None, "neither the first run nor complete"
     with tempfile.TemporaryDirectory(prefix="spotbatch-extend-") as folder:
         rows, digest = appended
-        staged = stage_appended(spec, rows, Path(folder), plan=plan, digest=digest)
+        staged = stage_appended(
+            spec, rows, Path(folder), plan=plan, digest=digest, revision=seal.revision + 1
+        )
         if _identities(reader, spec) != files:
             raise InputError(
                 "input.uri: a file was changed while it was read; extend when it is complete"
             )
-        return _decide(job, staged, files=files, dry_run=dry_run)
+        return _decide(job, staged, seal=seal, files=files, dry_run=dry_run)
 
 
 def _refuse_open(opened: OpenRevision | None) -> None:
@@ -155,36 +158,25 @@ def _unchanged(job: OpenJob, *, is_open: bool) -> Extended:
 
 
 def _decide(
-    job: OpenJob, staged: StagedInput, *, files: tuple[FileIdentity, ...], dry_run: bool
+    job: OpenJob,
+    staged: StagedInput,
+    *,
+    seal: Seal,
+    files: tuple[FileIdentity, ...],
+    dry_run: bool,
 ) -> Extended:
-    seal = read_seal(job.store)
-    assert seal is not None, "neither the first run nor complete"
-    keys = _keys(staged, revision=seal.revision + 1)
-    decision = _decision(job, _extension(job, staged, files=files, keys=keys), seal=seal)
-    opened = None if dry_run else _write(job.store, staged, decision, job=job, keys=keys)
+    decision = _decision(job, _extension(job, staged, files=files), seal=seal)
+    opened = None if dry_run else _write(job.store, staged, decision, job=job)
     return _told(job, decision, staged=staged, dry_run=dry_run, is_open=opened is not None)
 
 
-def _keys(staged: StagedInput, *, revision: int) -> dict[str, str]:
-    """The final names of the staged parts, by the names that staging gave them."""
-    return {
-        part.identity.path: appended_key(revision, index, sha256=part.identity.sha256)
-        for index, part in enumerate(staged.parts)
-    }
-
-
-def _extension(
-    job: OpenJob, staged: StagedInput, *, files: tuple[FileIdentity, ...], keys: dict[str, str]
-) -> Extension:
+def _extension(job: OpenJob, staged: StagedInput, *, files: tuple[FileIdentity, ...]) -> Extension:
     return Extension(
         input=files,
-        staged=tuple(
-            part.identity.model_copy(update={"path": keys[part.identity.path]})
-            for part in staged.parts
-        ),
+        staged=tuple(part.identity for part in staged.parts),
         rows_sha256=staged.digest.hexdigest(),
         rows=job.plan.rows + staged.rows,
-        shards=appended_shards(job.plan, staged.shards, keys=keys),
+        shards=appended_shards(job.plan, staged.shards),
     )
 
 
@@ -203,21 +195,11 @@ def _decision(job: OpenJob, extension: Extension, *, seal: Seal) -> Revision:
 
 
 def _write(
-    store: Store, staged: StagedInput, decision: Revision, *, job: OpenJob, keys: dict[str, str]
+    store: Store, staged: StagedInput, decision: Revision, *, job: OpenJob
 ) -> OpenRevision | None:
     """The staged files, and then the decision, which is what makes them part of the job."""
-    for part in staged.parts:
-        publish(store, keys[part.identity.path], path=part.path, sha256=part.identity.sha256)
+    publish_staged(store, staged.parts)
     return create_revision(store, job.plan, decision)
-
-
-def publish(store: Store, key: str, *, path: Path, sha256: str) -> None:
-    """Put a file whose name says its bytes, or find it there."""
-    if create(lambda: store.put_file_if_absent(key, path)):
-        return
-    with store.open_local(key) as there:
-        if sha256_file(there) != sha256:
-            raise DamagedError(f"{key}: it is there with other bytes; delete it, and extend again")
 
 
 def _told(

@@ -1,8 +1,9 @@
 """Planning: everything about a job that is decided once, written down before any work starts.
 
 Order: look at all that can be wrong, stage the input to local disk, publish the staged files, then
-create the plan. Until the plan exists there is no job; staged files that a dead planner left behind
-are replaced. From then on the plan counts, and a run that differs from it is refused.
+create the plan. Until the plan exists there is no job; staged files are named by their bytes, so
+planners of different inputs do not meet. From then on the plan counts, and a run that differs from
+it is refused.
 """
 
 import importlib.metadata
@@ -17,17 +18,15 @@ from jobs.inputs.files import find_files
 from jobs.inputs.opening import identify
 from jobs.models import ModelFiles, inspect_models
 from jobs.scoring import check_scorer
-from jobs.staging import StagedInput, StagedPart, stage_input
-from manifests.errors import MissingError, RefusedError, UnknownOutcomeError
+from jobs.staging import StagedInput, publish_staged, stage_input
+from manifests.errors import MissingError
 from manifests.fingerprints import FileIdentity, fingerprint, require_same_fields
-from manifests.hashing import sha256_file
 from manifests.job import JobSpec
 from manifests.open_revision import latest_plan
 from manifests.plan import Plan, new_job_id, read_plan, write_plan
 from manifests.store import Store, open_store
 
 _DISTRIBUTIONS = ("spotbatch", "torch", "transformers", "tokenizers", "ray", "pyarrow", "numpy")
-_PUBLISH_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +120,7 @@ def _create(job: JobSpec, checked: _Checked) -> tuple[Plan, bool]:
         staged = stage_input(job, Path(folder))
         plan = _make_plan(job, staged=staged, checked=checked)
         store.probe()
-        for part in staged.parts:
-            _publish(store, part)
+        publish_staged(store, staged.parts)
         stored = write_plan(store, plan)
     return stored, stored == plan
 
@@ -159,30 +157,3 @@ def _versions() -> dict[str, str]:
         with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     return versions
-
-
-def _publish(store: Store, part: StagedPart) -> None:
-    """Put a staged file; one of other contents is left from a planner that never made a plan."""
-    key = part.identity.path
-    for _ in range(_PUBLISH_ATTEMPTS):
-        try:
-            store.put_file_if_absent(key, part.path)
-        except UnknownOutcomeError:
-            continue
-        except RefusedError:
-            # If another planner was faster, its plan decides, and `write_plan` compares the two.
-            same = _stored_sha256(store, key) == part.identity.sha256
-            if same or _stored_plan(store) is not None:
-                return
-            store.delete(key)
-        else:
-            return
-    raise UnknownOutcomeError(f"{key} could not be put into {store.uri}; run again")
-
-
-def _stored_sha256(store: Store, key: str) -> str | None:
-    try:
-        with store.open_local(key) as path:
-            return sha256_file(path)
-    except MissingError:
-        return None

@@ -1,24 +1,27 @@
 """Staging: the input, normalised once, as local Parquet files with one row group per shard.
 
 Rows stream through; in memory are the rows of one shard and the digests of the ids. Nothing is
-stored in the job here, so an input that turns out unusable leaves nothing behind.
+stored in the job before all of it was read, so an input that turns out unusable leaves nothing
+behind.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from jobs.inputs.reading import InputReader
-from manifests.errors import InputError
+from manifests.errors import DamagedError, InputError
 from manifests.fingerprints import FileIdentity
 from manifests.hashing import sha256_file
 from manifests.job import JobSpec
-from manifests.keys import input_key
+from manifests.keys import staged_key
 from manifests.plan import Plan, ShardPlan, shard_seed
+from manifests.protocol import create
 from manifests.staged import (
     STAGED_SCHEMA,
     STAGED_WRITE_OPTIONS,
@@ -26,6 +29,7 @@ from manifests.staged import (
     StagedRow,
     staged_table,
 )
+from manifests.store.base import Store
 
 PART_CHARACTERS = 256 << 20
 # Whoever reads one row group reads the footer first, which lists all of them.
@@ -77,17 +81,24 @@ def stage_input(job: JobSpec, folder: Path) -> StagedInput:
 
 
 def stage_appended(
-    job: JobSpec, rows: Iterable[StagedRow], folder: Path, *, plan: Plan, digest: RowsDigest
+    job: JobSpec,
+    rows: Iterable[StagedRow],
+    folder: Path,
+    *,
+    plan: Plan,
+    digest: RowsDigest,
+    revision: int,
 ) -> StagedInput:
     """The same with rows that come behind those of a plan, which `digest` is over.
 
-    Shards and parts are numbered from 0. The first shard ends where one of a plan over all rows
-    would end.
+    Shards and parts are numbered from 0, and the parts named for `revision`. The first shard ends
+    where one of a plan over all rows would end.
     """
     staged = StagedInput(digest=digest)
     size = job.shards.rows
     shards = _shards(rows, size, first_size=size - plan.rows % size)
-    _stage(staged, shards, job=job, folder=folder, num_shards=len(plan.shards))
+    num_shards = len(plan.shards)
+    _stage(staged, shards, job=job, folder=folder, num_shards=num_shards, revision=revision)
     _check(staged, job)
     return staged
 
@@ -99,10 +110,17 @@ def _stage(
     job: JobSpec,
     folder: Path,
     num_shards: int = 0,
+    revision: int = 0,
 ) -> None:
     few = _few_enough(shards, rows=job.shards.rows, num_shards=num_shards)
     for part, part_shards in enumerate(_parts(few)):
-        _write_part(staged, part_shards, job=job, key=input_key(part), folder=folder)
+        path = folder / f"{part:08d}.parquet"
+        groups = _write_part(staged, part_shards, job=job, path=path)
+        sha256 = sha256_file(path)
+        key = staged_key(revision, part, sha256=sha256)
+        identity = FileIdentity(path=key, bytes=path.stat().st_size, sha256=sha256)
+        staged.parts.append(StagedPart(path=path, identity=identity))
+        staged.shards += [group.model_copy(update={"part": key}) for group in groups]
 
 
 def _shards(
@@ -152,37 +170,25 @@ def _characters(row: StagedRow) -> int:
 
 
 def _write_part(
-    staged: StagedInput,
-    shards: Iterator[list[StagedRow]],
-    *,
-    job: JobSpec,
-    key: str,
-    folder: Path,
-) -> None:
-    path = folder / Path(key).name
+    staged: StagedInput, shards: Iterator[list[StagedRow]], *, job: JobSpec, path: Path
+) -> list[ShardPlan]:
+    """Write a part; its shards, with its local name, since its key is made from its bytes."""
+    groups: list[ShardPlan] = []
     with pq.ParquetWriter(path, STAGED_SCHEMA, **STAGED_WRITE_OPTIONS) as writer:
-        for row_group, rows in enumerate(shards):
+        for rows in shards:
             writer.write_table(staged_table(rows), row_group_size=len(rows))
-            staged.shards.append(
-                _shard_plan(rows, job=job, shard=len(staged.shards), key=key, group=row_group)
+            shard = ShardPlan(
+                shard=len(staged.shards) + len(groups),
+                rows=len(rows),
+                seed=shard_seed(job.seed.value, len(staged.shards) + len(groups)),
+                expected_cost=sum(_expected_cost(row, job) for row in rows),
+                first_row=rows[0].row,
+                row_group=len(groups),
+                part=path.name,
             )
+            groups.append(shard)
             _count(staged, rows, job=job)
-    identity = FileIdentity(path=key, bytes=path.stat().st_size, sha256=sha256_file(path))
-    staged.parts.append(StagedPart(path=path, identity=identity))
-
-
-def _shard_plan(
-    rows: Sequence[StagedRow], *, job: JobSpec, shard: int, key: str, group: int
-) -> ShardPlan:
-    return ShardPlan(
-        shard=shard,
-        rows=len(rows),
-        seed=shard_seed(job.seed.value, shard),
-        expected_cost=sum(_expected_cost(row, job) for row in rows),
-        first_row=rows[0].row,
-        row_group=group,
-        part=key,
-    )
+    return groups
 
 
 def _expected_cost(row: StagedRow, job: JobSpec) -> float:
@@ -220,3 +226,14 @@ def _check(staged: StagedInput, job: JobSpec) -> None:
         raise InputError(f"{where}: there is no row in it; it needs at least one")
     if sum(staged.trouble[kind] for kind in _WHOLE_FILE) == staged.rows:
         raise InputError(f"{where}: no row can be used; the first, {staged.first_trouble}")
+
+
+def publish_staged(store: Store, parts: Iterable[StagedPart]) -> None:
+    """Put files whose names say their bytes, or find them there."""
+    for part in parts:
+        key = part.identity.path
+        if create(partial(store.put_file_if_absent, key, part.path)):
+            continue
+        with store.open_local(key) as there:
+            if sha256_file(there) != part.identity.sha256:
+                raise DamagedError(f"{key}: it is there with other bytes; delete it, and try again")

@@ -85,17 +85,11 @@ def place_in_grid(plan: Plan, row: int) -> tuple[int, int]:
     return shard_seed(plan.job.seed.value, shard), index
 
 
-def appended_shards(
-    plan: Plan, staged: Sequence[ShardPlan], *, keys: dict[str, str]
-) -> tuple[AppendedShard, ...]:
-    """Staged shards as those that follow the plan's; `keys` are the final names of their parts."""
+def appended_shards(plan: Plan, staged: Sequence[ShardPlan]) -> tuple[AppendedShard, ...]:
+    """Staged shards as those that follow the plan's."""
     return tuple(
         AppendedShard(
-            **shard.model_dump(exclude={"shard", "part", "seed"}),
-            shard=number,
-            part=keys[shard.part],
-            seed=seed,
-            before=before,
+            **shard.model_dump(exclude={"shard", "seed"}), shard=number, seed=seed, before=before
         )
         for number, shard in enumerate(staged, start=len(plan.shards))
         for seed, before in [place_in_grid(plan, shard.first_row)]

@@ -6,9 +6,8 @@ of it has its record, and the attempt can only lose. So the files are listed *fi
 seen which revision is open, and files of the shards that this one commits are left alone: one of
 them may be an attempt's that has not come to its record yet.
 
-A staged file of appended rows says in its name which revision it was made for. Once that decision
-is made, and names other files or none, nobody can ever decide on this one. The files of the plan
-itself stay.
+A staged file says in its name which revision it was made for, 0 being the plan. Once that is there,
+and names other files or none, nobody can ever decide on this one.
 
 Announcements are read by the driver that has the shard open, so those of sealed shards are left
 over; a request to a driver is left over once that driver has said goodbye. Plan, records, seals,
@@ -25,7 +24,7 @@ from manifests.keys import (
     INPUT_PREFIX,
     REVISIONS_PREFIX,
     epoch_of_control,
-    revision_of_appended,
+    revision_of_staged,
     shard_of_announcement,
     shard_of_data,
 )
@@ -73,7 +72,7 @@ def _staged_garbage(store: Store, plan: Plan, keys: Iterable[str]) -> list[str]:
     return [
         key
         for key in keys
-        if (revision := revision_of_appended(key)) is not None
+        if (revision := revision_of_staged(key)) is not None
         and revision <= decided
         and key not in named
     ]

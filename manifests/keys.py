@@ -12,7 +12,7 @@ from manifests.errors import ManifestError
 ATTEMPT_PATTERN = r"^[0-9a-f]{16}$"
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _DATA = re.compile(r"data/(\d{8})-[0-9a-f]{16}\.parquet")
-_APPENDED = re.compile(r"input/r(\d{4})-\d{8}-[0-9a-f]{16}\.parquet")
+_STAGED = re.compile(r"input/part-r(\d{4})-\d{8}-[0-9a-f]{16}\.parquet")
 _ANNOUNCEMENT = re.compile(r"announced/(\d{8})-[0-9a-f]{16}-\d{8}\.json")
 _CONTROL = re.compile(r"control/([^/]+)/[a-z]+\.json")
 _MAX_KEY_CHARACTERS = 512
@@ -62,20 +62,15 @@ def numerics_key() -> str:
     return "numerics.json"
 
 
-def input_key(part: int) -> str:
-    """One file of the staged input."""
-    return f"{INPUT_PREFIX}part-{_eight_digits(part)}.parquet"
-
-
-def appended_key(revision: int, part: int, *, sha256: str) -> str:
-    """One file of the rows that a revision appends: named by its bytes, so never replaced."""
+def staged_key(revision: int, part: int, *, sha256: str) -> str:
+    """One file of rows that a revision (0: the plan) brings; its name says its bytes."""
     digits = _checked_attempt(sha256[:16])
-    return f"{INPUT_PREFIX}r{_four_digits(revision)}-{_eight_digits(part)}-{digits}.parquet"
+    return f"{INPUT_PREFIX}part-r{_four_digits(revision)}-{_eight_digits(part)}-{digits}.parquet"
 
 
-def revision_of_appended(key: str) -> int | None:
-    """The revision that a file of appended rows was made for; None for any other key."""
-    match = _APPENDED.fullmatch(key)
+def revision_of_staged(key: str) -> int | None:
+    """The revision that a staged file was made for; None for any other key."""
+    match = _STAGED.fullmatch(key)
     return None if match is None else int(match[1])
 
 

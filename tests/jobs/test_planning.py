@@ -1,13 +1,20 @@
 """Planning: what is written down once, and what a second planner finds."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from jobs.job_file import load_job
 from jobs.planning import plan_job, preview_job
-from manifests.errors import FingerprintError, InputError, JobFileError, ManifestError
-from manifests.hashing import sha256_hex
+from manifests.errors import (
+    DamagedError,
+    FingerprintError,
+    InputError,
+    JobFileError,
+    ManifestError,
+)
+from manifests.hashing import sha256_file, sha256_hex
 from manifests.plan import read_plan
 from manifests.staged import read_shard
 from tests.jobs.support import (
@@ -101,12 +108,27 @@ def test_other_drafter_contents_are_refused_where_drafts_can_change_outputs(
         plan_job(job)
 
 
-def test_staged_files_of_a_planner_that_died_are_replaced(tmp_path: Path) -> None:
-    part = tmp_path / "out" / "input" / "part-00000000.parquet"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(b"of another time")
+def test_planners_of_different_inputs_leave_each_others_staged_files_alone(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    first = planned_job(tmp_path / "first", rows=prompts(3))
+    (of_another,) = (tmp_path / "first" / "out" / "input").iterdir()
+    folder = tmp_path / "second" / "out" / "input"
+    folder.mkdir(parents=True)
+    shutil.copy(of_another, folder)
+    second = planned_job(tmp_path / "second", rows=prompts(4))
+    for plan in (first.plan, second.plan):
+        (staged,) = plan.staged
+        assert sha256_file(tmp_path / "second" / "out" / staged.path) == staged.sha256
+
+
+def test_a_staged_file_that_was_changed_since_is_refused(tmp_path: Path) -> None:
     planned = planned_job(tmp_path, rows=prompts(3))
-    assert sha256_hex(part.read_bytes()) == planned.plan.staged[0].sha256
+    out = tmp_path / "out"
+    (out / "plan.json").unlink()
+    (out / planned.plan.staged[0].path).write_bytes(b"changed")
+    with pytest.raises(DamagedError, match="it is there with other bytes; delete it, and try"):
+        planned_job(tmp_path, rows=prompts(3))
 
 
 @pytest.mark.parametrize(

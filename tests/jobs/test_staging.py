@@ -38,7 +38,8 @@ def test_each_shard_is_one_row_group_and_the_last_may_be_short(tmp_path: Path) -
 
 def test_parts_are_named_hashed_and_measured(tmp_path: Path) -> None:
     (part,) = stage(tmp_path, prompts(3)).parts
-    assert part.identity.path == "input/part-00000000.parquet"
+    digits = part.identity.sha256[:16]
+    assert part.identity.path == f"input/part-r0000-00000000-{digits}.parquet"
     assert part.identity.sha256 == sha256_file(part.path)
     assert part.identity.bytes == part.path.stat().st_size
 

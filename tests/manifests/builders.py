@@ -14,7 +14,7 @@ from manifests.documents import encode
 from manifests.fingerprints import FileIdentity, fingerprint
 from manifests.hashing import row_ids_digest, sha256_file
 from manifests.job import JobSpec
-from manifests.keys import commit_key, data_key, input_key
+from manifests.keys import commit_key, data_key, staged_key
 from manifests.plan import (
     Plan,
     ShardPlan,
@@ -204,8 +204,10 @@ def make_job(
     job = job_spec(**({"sampling": {"n": 2}} | changes))
     rows = staged_rows(counts)
     write_staged(scratch / "part.parquet", rows)
-    create(partial(store.put_file_if_absent, input_key(0), scratch / "part.parquet"))
-    plan = plan_of(job, rows, staged=(identity(scratch / "part.parquet", key=input_key(0)),))
+    path = scratch / "part.parquet"
+    key = staged_key(0, 0, sha256=sha256_file(path))
+    create(partial(store.put_file_if_absent, key, path))
+    plan = plan_of(job, rows, staged=(identity(path, key=key),))
     return StoredJob(store=store, plan=write_plan(store, plan), rows=rows, scratch=scratch)
 
 

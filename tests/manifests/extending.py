@@ -7,7 +7,7 @@ from pathlib import Path
 
 from manifests.extension import Extension, appended_shards
 from manifests.hashing import sha256_file
-from manifests.keys import appended_key, input_key
+from manifests.keys import staged_key
 from manifests.open_revision import OpenRevision, create_revision
 from manifests.plan import ShardPlan
 from manifests.protocol import create
@@ -45,13 +45,13 @@ def appended(job: StoredJob, counts: Sequence[int] = (2, 1), *, mark: str = "new
     path = job.scratch / f"{mark}-{job.plan.rows}.parquet"
     write_staged(path, rows)
     base = decision(job, {0: None}, reason=f"{sum(counts)} rows appended")
-    key = appended_key(base.revision, 0, sha256=sha256_file(path))
+    key = staged_key(base.revision, 0, sha256=sha256_file(path))
     extension = Extension(
         input=GROWN_INPUT,
         staged=(identity(path, key=key),),
         rows_sha256=GROWN_SHA,
         rows=job.plan.rows + sum(counts),
-        shards=appended_shards(job.plan, _shards(rows), keys={input_key(0): key}),
+        shards=appended_shards(job.plan, _shards(rows, part=key)),
     )
     shards = tuple(RevisedShard(shard=shard.shard) for shard in extension.shards)
     fields = base.model_dump(exclude={"shards", "extension"})
@@ -77,7 +77,7 @@ def _row(row: int, *, mark: str) -> StagedRow:
     return StagedRow(row=row, id=f"{mark}-{row}", prompt=f"prompt {row}", carried="{}")
 
 
-def _shards(rows: Sequence[Sequence[StagedRow]]) -> list[ShardPlan]:
+def _shards(rows: Sequence[Sequence[StagedRow]], *, part: str) -> list[ShardPlan]:
     return [
         ShardPlan(
             shard=index,
@@ -86,7 +86,7 @@ def _shards(rows: Sequence[Sequence[StagedRow]]) -> list[ShardPlan]:
             expected_cost=1.0,
             first_row=of_shard[0].row,
             row_group=index,
-            part=input_key(0),
+            part=part,
         )
         for index, of_shard in enumerate(rows)
     ]

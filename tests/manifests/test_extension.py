@@ -9,7 +9,7 @@ from manifests.documents import encode
 from manifests.errors import DamagedError, MissingError, RevisionError
 from manifests.extension import ExtendedPlan, place_in_grid
 from manifests.garbage import delete_all, find_garbage
-from manifests.keys import appended_key, commit_key, data_key, revision_key, seal_key
+from manifests.keys import commit_key, data_key, revision_key, seal_key, staged_key
 from manifests.open_revision import (
     create_revision,
     latest_plan,
@@ -133,7 +133,7 @@ def test_staged_files_of_a_decision_that_was_not_made_are_garbage(sealed_job: St
 
 def test_a_staged_file_for_a_later_decision_is_left_alone(sealed_job: StoredJob) -> None:
     grown, _ = extend(sealed_job)
-    key = appended_key(2, 0, sha256="d" * 64)
+    key = staged_key(2, 0, sha256="d" * 64)
     grown.store.put_if_absent(key, b"")
     assert find_garbage(grown.store, grown.plan) == []
     finish(grown)

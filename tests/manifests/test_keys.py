@@ -17,7 +17,7 @@ def test_keys_are_spelt_as_documented() -> None:
     assert [
         keys.plan_key(),
         keys.numerics_key(),
-        keys.input_key(12),
+        keys.staged_key(2, 12, sha256=ATTEMPT * 4),
         keys.data_key(3, ATTEMPT),
         keys.commit_key(3),
         keys.commit_key(3, 2),
@@ -34,7 +34,7 @@ def test_keys_are_spelt_as_documented() -> None:
     ] == [
         "plan.json",
         "numerics.json",
-        "input/part-00000012.parquet",
+        "input/part-r0002-00000012-00ff00ff00ff00ff.parquet",
         "data/00000003-00ff00ff00ff00ff.parquet",
         "commits/r0000/00000003.json",
         "commits/r0002/00000003.json",
@@ -60,7 +60,7 @@ def test_a_key_that_could_lead_elsewhere_is_refused(key: str) -> None:
 @given(st.integers(0, 10**8 - 1), st.integers(0, 9999))
 def test_every_key_that_is_made_passes_the_check(shard: int, revision: int) -> None:
     made = [
-        keys.input_key(shard),
+        keys.staged_key(revision, shard, sha256=ATTEMPT * 4),
         keys.data_key(shard, ATTEMPT),
         keys.commit_key(shard, revision),
         keys.seal_key(revision),

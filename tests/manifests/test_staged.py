@@ -23,7 +23,10 @@ from manifests.staged import (
 from manifests.store import LocalStore
 from tests.manifests.builders import StoredJob, make_job, write_staged
 
-PART = "input/part-00000000.parquet"
+
+def part_of(job: StoredJob) -> str:
+    """The one staged file of a job."""
+    return job.plan.shards[0].part
 
 
 def test_each_shard_reads_its_own_rows_in_order(job: StoredJob) -> None:
@@ -45,7 +48,7 @@ def test_all_fields_of_a_row_survive(tmp_path: Path) -> None:
 
 
 def test_footers_hold_statistics_of_ids_and_row_numbers_only(job: StoredJob) -> None:
-    row_group = pq.read_metadata(job.path(PART)).row_group(0)
+    row_group = pq.read_metadata(job.path(part_of(job))).row_group(0)
     chunks = [row_group.column(index) for index in range(row_group.num_columns)]
     assert {c.path_in_schema for c in chunks if c.is_stats_set} == {"row", "id"}
 
@@ -56,8 +59,8 @@ def test_an_id_is_required() -> None:
 
 
 def test_a_missing_part_is_missing(job: StoredJob) -> None:
-    job.path(PART).unlink()
-    with pytest.raises(MissingError, match=PART):
+    job.path(part_of(job)).unlink()
+    with pytest.raises(MissingError, match=part_of(job)):
         read_shard(job.store, job.plan, 0)
 
 
@@ -100,14 +103,14 @@ def test_a_python_readers_bytes_are_taken_and_let_go_in_the_calling_thread_only(
 
 @pytest.mark.parametrize("keep_bytes", [0, 100])
 def test_a_part_that_was_cut_off_is_damaged(job: StoredJob, keep_bytes: int) -> None:
-    path = job.path(PART)
+    path = job.path(part_of(job))
     path.write_bytes(path.read_bytes()[:keep_bytes])
-    with pytest.raises(DamagedError, match=f"{PART}: cannot be read"):
+    with pytest.raises(DamagedError, match=f"{part_of(job)}: cannot be read"):
         read_shard(job.store, job.plan, 0)
 
 
 def test_a_flipped_bit_in_a_page_is_damage(job: StoredJob) -> None:
-    path = job.path(PART)
+    path = job.path(part_of(job))
     # Uncompressed, so that nothing but the page's checksum can tell.
     write_staged(path, job.rows, compression="none")
     chunk = pq.read_metadata(path).row_group(0).column(2)
@@ -119,20 +122,20 @@ def test_a_flipped_bit_in_a_page_is_damage(job: StoredJob) -> None:
 
 
 def test_rows_of_another_shard_are_refused(job: StoredJob) -> None:
-    write_staged(job.path(PART), [job.rows[0][:2], job.rows[1]])
+    write_staged(job.path(part_of(job)), [job.rows[0][:2], job.rows[1]])
     with pytest.raises(DamagedError, match="row group 0: its rows are not those of shard 0"):
         read_shard(job.store, job.plan, 0)
 
 
 def test_a_row_group_that_is_not_there_is_damage(job: StoredJob) -> None:
-    write_staged(job.path(PART), [job.rows[0]])
+    write_staged(job.path(part_of(job)), [job.rows[0]])
     with pytest.raises(DamagedError, match="cannot be read"):
         read_shard(job.store, job.plan, 1)
 
 
 def test_other_columns_are_refused(job: StoredJob) -> None:
     table = staged_table(job.rows[0]).drop_columns(["carried"])
-    pq.write_table(table, job.path(PART))
+    pq.write_table(table, job.path(part_of(job)))
     with pytest.raises(DamagedError, match="its columns are not those of staged input"):
         read_shard(job.store, job.plan, 0)
 
@@ -181,7 +184,7 @@ def test_where_trouble_was_found_does_not_change_the_digest() -> None:
 
 
 def test_a_reader_that_has_seen_a_parts_footer_reads_only_a_shards_pages(job: StoredJob) -> None:
-    size, read = job.path(PART).stat().st_size, 0
+    size, read = job.path(part_of(job)).stat().st_size, 0
 
     class Watched(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:
@@ -196,7 +199,7 @@ def test_a_reader_that_has_seen_a_parts_footer_reads_only_a_shards_pages(job: St
 
     reader = ShardReader(InMemory(Path(job.store.uri)))
     assert [reader.read(shard) for shard in job.plan.shards] == job.rows
-    group = pq.read_metadata(job.path(PART)).row_group(0)
+    group = pq.read_metadata(job.path(part_of(job))).row_group(0)
     footer_too, read = read, 0
     assert reader.read(job.plan.shards[0]) == job.rows[0]
     pages = sum(group.column(i).total_compressed_size for i in range(group.num_columns))

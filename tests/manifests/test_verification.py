@@ -15,7 +15,6 @@ from manifests.keys import (
     commit_key,
     data_key,
     failure_key,
-    input_key,
     numerics_key,
     plan_key,
     seal_key,
@@ -131,16 +130,17 @@ def test_a_data_file_that_is_gone_is_found(job: StoredJob) -> None:
 
 def test_damaged_staged_input_is_found_and_the_output_is_still_checked(job: StoredJob) -> None:
     key = job.commit(0).record.data_key
-    part = job.path(input_key(0))
+    staged = job.plan.shards[0].part
+    part = job.path(staged)
     size = part.stat().st_size
     part.write_bytes(b"x" * size)
-    assert [found for found, _ in problems(job)] == [input_key(0)] * 3
+    assert [found for found, _ in problems(job)] == [staged] * 3
     job.path(key).write_bytes(b"")
     assert key in {found for found, _ in problems(job)}
 
 
 def test_staged_rows_that_were_exchanged_are_found(job: StoredJob) -> None:
-    write_staged(job.path(input_key(0)), reversed(job.rows))
+    write_staged(job.path(job.plan.shards[0].part), reversed(job.rows))
     found = [problem for _, problem in problems(job)]
     assert found == [
         "its SHA-256 is not the recorded one",

@@ -53,7 +53,7 @@ class MortalStore:
     def put_file_if_absent(self, key: str, path: Path) -> None:
         """A step, but for the plan's input, which is there before the job is."""
         put = partial(self._inner.put_file_if_absent, key, path)
-        if key.startswith("input/part-"):
+        if key.startswith("input/part-r0000-"):
             put()
         else:
             self._step(key, put)
