@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spot.attention import KVPages
-from spot.targets.base import Unit
+from spot.targets.base import State, Unit
 from spot.targets.checkpoint import TargetSpec
+from spot.targets.family import Attention, Grid
 
 Ids = tuple[int, ...]
 Logits = NDArray[np.float32]
@@ -31,10 +32,17 @@ NOBODY = 1  # digest before the first block
 EMPTY = -1  # token of a page that was never written
 
 
-class ToyTarget:
-    """Satisfies ``spot.targets.base.Target``; remembers what it was asked to evaluate."""
+class ToyHead:
+    """What toys have in common: the vocabulary, and logits from a table where others have rows."""
 
-    def __init__(self, table: Table, *, length: int = LENGTH) -> None:
+    def __init__(
+        self,
+        table: Table,
+        *,
+        length: int,
+        grid: Grid = "sequence",
+        attention: Attention = "block-causal",
+    ) -> None:
         torch.set_num_threads(1)
         self.spec = TargetSpec(
             family="toy",
@@ -44,11 +52,31 @@ class ToyTarget:
             pad_id=0,
             vocab_rows=VOCAB_ROWS,
             max_positions=1000,
+            grid=grid,
+            attention=attention,
         )
         self.banned = torch.arange(VOCAB_ROWS) >= NUM_TOKENS
-        self.forwards: list[list[Unit]] = []
         self._table = table
         self._seen: dict[tuple[Ids, Ids], Tensor] = {}
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Nothing left to do."""
+        return hidden
+
+    def rows_of(self, outside: Ids, state: State) -> Tensor:
+        """Logits [L, V] of a state, by what it sees."""
+        name = outside, tuple(state.tolist())
+        if name not in self._seen:
+            self._seen[name] = torch.from_numpy(self._table(*name))
+        return self._seen[name]
+
+
+class ToyTarget(ToyHead):
+    """Satisfies ``spot.targets.base.Target``; remembers what it was asked to evaluate."""
+
+    def __init__(self, table: Table, *, length: int = LENGTH) -> None:
+        super().__init__(table, length=length)
+        self.forwards: list[list[Unit]] = []
 
     def new_pages(self, num_pages: int) -> KVPages:
         """Tokens as keys, digests as values."""
@@ -63,11 +91,7 @@ class ToyTarget:
         for unit in sorted(units, key=lambda u: len(u.pages)):
             if unit.write >= 0:
                 self._write(unit, pages)
-        return torch.stack([self._rows(unit, pages) for unit in units])
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Nothing left to do."""
-        return hidden
+        return torch.stack([self.rows_of(self._prefix(unit, pages), unit.state) for unit in units])
 
     def _write(self, unit: Unit, pages: KVPages) -> None:
         prefix = self._prefix(unit, pages)
@@ -86,12 +110,6 @@ class ToyTarget:
             assert values[page, 0, 0, 0] == _digest(prefix, length), f"page {page} is misplaced"
             prefix += tuple(tokens)
         return prefix
-
-    def _rows(self, unit: Unit, pages: KVPages) -> Tensor:
-        name = self._prefix(unit, pages), tuple(unit.state.tolist())
-        if name not in self._seen:
-            self._seen[name] = torch.from_numpy(self._table(*name))
-        return self._seen[name]
 
 
 def _digest(prefix: Ids, length: int) -> int:

@@ -9,33 +9,18 @@ import torch
 from torch import Tensor
 
 from spot.targets.base import CacheContext, Canvas, CanvasUnit, Opened, State
-from spot.targets.checkpoint import TargetSpec
-from tests.spot.toy import LENGTH, MASK_ID, NUM_TOKENS, VOCAB_ROWS, Ids, Table
+from tests.spot.toy import LENGTH, NUM_TOKENS, Table, ToyHead
 
 OPENING, LATER = 1, 2
 
 
-class ToyCanvas:
+class ToyCanvas(ToyHead):
     """Satisfies ``spot.targets.base.CanvasTarget``; remembers what it was asked to evaluate."""
 
     def __init__(self, table: Table, *, length: int = LENGTH) -> None:
-        torch.set_num_threads(1)
-        self.spec = TargetSpec(
-            family="toy",
-            block_length=length,
-            mask_id=MASK_ID,
-            stop_ids=(),
-            pad_id=0,
-            vocab_rows=VOCAB_ROWS,
-            max_positions=1000,
-            grid="prompt",
-            attention="bidirectional",
-        )
-        self.banned = torch.arange(VOCAB_ROWS) >= NUM_TOKENS
+        super().__init__(table, length=length, grid="prompt", attention="bidirectional")
         self.opening_forwards: list[list[Canvas]] = []
         self.forwards: list[list[CanvasUnit]] = []
-        self._table = table
-        self._seen: dict[tuple[Ids, Ids], Tensor] = {}
 
     def open(self, canvases: list[Canvas], *, context: CacheContext) -> list[Opened]:
         """Each by itself."""
@@ -50,7 +35,7 @@ class ToyCanvas:
         outside = (*canvas[:start].tolist(), *canvas[end:].tolist(), OPENING)
         return Opened(
             start=start,
-            hidden=self._rows(outside, canvas[start:end]),
+            hidden=self.rows_of(outside, canvas[start:end]),
             keys=(frozen.view(1, -1, 1),),
             values=(torch.full((1, len(frozen), 1), len(canvas)),),
             before=None,
@@ -66,17 +51,7 @@ class ToyCanvas:
         self.forwards.append(units)
         return torch.stack([self._later(unit) for unit in units])
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Nothing left to do."""
-        return hidden
-
     def _later(self, unit: CanvasUnit) -> Tensor:
         keys, values = unit.opened.keys[0][0, :, 0], unit.opened.values[0][0, :1, 0]
         frozen = (*keys.tolist(), *(values % NUM_TOKENS).tolist(), unit.opened.start % 3, LATER)
-        return self._rows(frozen, unit.state)
-
-    def _rows(self, outside: Ids, state: State) -> Tensor:
-        name = outside, tuple(state.tolist())
-        if name not in self._seen:
-            self._seen[name] = torch.from_numpy(self._table(*name))
-        return self._seen[name]
+        return self.rows_of(frozen, unit.state)
