@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TINY_OUT ?= out/train-tiny
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage soak check format train-tiny bench
+.PHONY: help setup demo test coverage report-check soak check format train-tiny bench
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ coverage: setup ## lines and branches of manifests and schedulers that their tes
 	$(BIN)/python -m coverage run -m pytest -q -m 'not crash' tests/manifests tests/schedulers
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report
+
+report-check: setup ## open the report in a headless Chromium; skipped where there is none
+	$(BIN)/python -m pytest -q tests/jobs/report
 
 soak: setup ## kill workers at random over 400 tiny shards (two cores, many minutes)
 	SOAK_SHARDS=400 $(BIN)/python -m pytest -q -s tests/ray/test_soak.py

@@ -93,7 +93,9 @@ def _read(path: Path) -> dict[str, Any]:
     except IsADirectoryError:
         raise JobFileError(f"{path} is a directory; name the job file in it") from None
     except UnicodeDecodeError:
-        raise JobFileError(f"{path}: a job file is UTF-8 text, and this is not") from None
+        raise JobFileError(
+            f"{path}: a job file is UTF-8 text, and this is not; save it so"
+        ) from None
     except yaml.YAMLError as error:
         raise JobFileError(f"{path}: {problem(error)}") from None
     if not isinstance(values, dict):

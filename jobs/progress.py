@@ -20,6 +20,8 @@ from jobs.durations import duration
 from manifests.records import Presence
 
 LINE_INTERVAL_S = 10.0
+BAR_WIDTH = 40  # characters, at most
+_GAP = 2
 
 
 class ProgressSink(Protocol):
@@ -131,23 +133,34 @@ class LiveProgress:
 
     def update(self, presence: Presence) -> None:
         """Redraw."""
-        self._live.update(_display(presence))
+        self._live.update(_display(presence, width=self._console.width))
 
     def message(self, text: str) -> None:
         """Print above the bar."""
         self._console.print(text, markup=False, highlight=False)
 
 
-def _display(presence: Presence) -> Group:
-    bar = Table.grid(padding=(0, 2))
-    bar.add_row(
-        ProgressBar(total=max(1, presence.shards_total), completed=presence.shards_done, width=40),
+def _display(presence: Presence, *, width: int) -> Group:
+    """A bar that leaves room for what stands beside it, and the figures under it."""
+    total = max(1, presence.shards_total)
+    beside = [
+        f"{100 * presence.shards_done // total}%",
         f"{presence.shards_done} of {presence.shards_total} shards",
-        "" if presence.eta_s is None or presence.finished else f"{duration(presence.eta_s)} left",
+    ]
+    if presence.eta_s is not None and not presence.finished:
+        beside.append(f"{duration(presence.eta_s)} left")
+    room = width - sum(len(text) + _GAP for text in beside)
+    bar = Table.grid(padding=(0, _GAP, 0, 0))
+    bar.add_row(
+        ProgressBar(
+            total=total, completed=presence.shards_done, width=max(1, min(BAR_WIDTH, room))
+        ),
+        *beside,
     )
-    figures = Table.grid(padding=(0, 2))
+    figures = Table.grid(padding=(0, _GAP))
     for name, value in figures_of(presence):
-        figures.add_row(Text(name, style="dim"), Text(value))
+        is_trouble = name == "errors" and presence.samples_error > 0
+        figures.add_row(Text(name, style="dim"), Text(value, style="red" if is_trouble else ""))
     return Group(bar, figures)
 
 
@@ -156,13 +169,24 @@ def figures_of(presence: Presence) -> list[tuple[str, str]]:
     per_sample = presence.nfe / presence.samples_ok if presence.samples_ok else None
     acceptance = presence.accepted / presence.drafted if presence.drafted else None
     return [
-        ("rows", f"{presence.rows_done:,}"),
+        ("rows", _rows(presence)),
         ("tokens", f"{presence.tokens:,} at {presence.rate_tokens_s:,.1f} per second"),
         ("forwards", "-" if per_sample is None else f"{per_sample:.1f} per sample"),
         ("drafts", "-" if acceptance is None else f"{acceptance:.0%} accepted"),
         ("errors", f"{presence.samples_error}{_by_class(presence)}"),
-        ("workers", str(presence.workers)),
+        ("workers", _workers(presence)),
     ]
+
+
+def _rows(presence: Presence) -> str:
+    samples = presence.samples_ok + presence.samples_error
+    more = f", {samples:,} samples" if samples != presence.rows_done else ""
+    return f"{presence.rows_done:,}{more}"
+
+
+def _workers(presence: Presence) -> str:
+    """Nobody ready is the rule in the first seconds, while models are loaded."""
+    return str(presence.workers) if presence.workers or presence.finished else "none ready yet"
 
 
 def open_progress(stream: TextIO | None = None) -> LiveProgress | PlainProgress:

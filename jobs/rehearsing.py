@@ -14,6 +14,7 @@ from jobs.errors import JobError
 from jobs.estimates import Rate
 from jobs.planning import plan_job
 from jobs.report_table import Example
+from jobs.shipped_modules import shipped_modules
 from manifests.job import JobSpec
 from manifests.staged import StagedRow, read_shard
 from workers.errors import WorkerError
@@ -49,7 +50,12 @@ class Rehearsal:
     def examples(self) -> list[Example]:
         """The samples to look at; an error is told in place of a text."""
         return [
-            Example(id=row.id, prompt=row.prompt or row.messages or "", text=_text(sample))
+            Example(
+                id=row.id,
+                sample=sample.sample,
+                prompt=row.prompt or row.messages or "",
+                text=_text(sample),
+            )
             for sample, row in zip(self.samples, self.rows, strict=True)
         ]
 
@@ -81,7 +87,8 @@ def rehearse(
 def _decode(job: JobSpec, *, clock: Callable[[], float]) -> Rehearsal:
     planned = plan_job(job)
     try:
-        work = open_work(planned.plan, job=job)
+        with shipped_modules(job.cluster.py_modules):
+            work = open_work(planned.plan, job=job)
     except (ValueError, WorkerError) as error:
         raise JobError(f"nothing can be decoded here: {error}") from error
     rows = {

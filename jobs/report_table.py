@@ -21,6 +21,8 @@ class Example:
     id: str
     prompt: str
     text: str
+    sample: int = 0
+    """Its number among the samples of its row."""
 
 
 def format_lines(lines: Iterable[tuple[str, str]]) -> str:
@@ -103,7 +105,7 @@ def examples(job: OpenJob, *, count: int = NUM_EXAMPLES) -> list[Example]:
 
 def _examples(job: OpenJob) -> Iterator[Example]:
     records = read_committed(job).records
-    columns = ("id", "shard", "row", "text", "error_class")
+    columns = ("id", "sample", "shard", "row", "text", "error_class")
     for shard, table in zip(
         sorted(records), committed_rows(job.store, job.plan, records, columns=columns), strict=True
     ):
@@ -111,10 +113,11 @@ def _examples(job: OpenJob) -> Iterator[Example]:
         for row in table.to_pylist():
             if row["error_class"] is None:
                 prompt = staged[row["row"]].prompt or staged[row["row"]].messages or ""
-                yield Example(id=row["id"], prompt=prompt, text=row["text"])
+                yield Example(id=row["id"], sample=row["sample"], prompt=prompt, text=row["text"])
 
 
 def format_example(example: Example) -> str:
     """An example to print: no control characters of the model reach the terminal."""
     prompt, text = (printable(t, limit=_TEXT_CHARACTERS) for t in (example.prompt, example.text))
-    return f"--- {printable(example.id)}\n{prompt}\n>>>\n{text}"
+    number = f" sample {example.sample}" if example.sample else ""
+    return f"--- {printable(example.id)}{number}\n{prompt}\n>>>\n{text}"

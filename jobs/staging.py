@@ -225,7 +225,10 @@ def _check(staged: StagedInput, job: JobSpec) -> None:
     if staged.rows == 0:
         raise InputError(f"{where}: there is no row in it; it needs at least one")
     if sum(staged.trouble[kind] for kind in _WHOLE_FILE) == staged.rows:
-        raise InputError(f"{where}: no row can be used; the first, {staged.first_trouble}")
+        raise InputError(
+            f"{where}: no row can be used; the first, {staged.first_trouble}; mend the rows, or "
+            "set the input.format that they have"
+        )
 
 
 def publish_staged(store: Store, parts: Iterable[StagedPart]) -> None:

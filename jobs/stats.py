@@ -202,7 +202,7 @@ def _stats(job: OpenJob, *, committed: Committed, sums: _Sums, tally: Tally | No
         scored=tally.scored if tally else None,
         scorer_errors=len(tally.errors) if tally else 0,
         tokens_digest=sums.digest.hexdigest(),
-        engine_s=sum(record.engine_s for record in records),
+        engine_s=sum(record.engine_s for record in committed.all_records),
         **spreads,
         **counts,
         **_cost(sums.sums, records=committed.all_records, ok=counts["ok"]),

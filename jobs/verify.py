@@ -11,7 +11,9 @@ from typing import Any
 from jobs.errors import JobError
 from jobs.reading import OpenJob, read_committed
 from jobs.replaying import Replayer, ReplayerOf, Replays, replay_samples, require_draft_free
+from manifests.errors import DamagedError
 from manifests.job import JobSpec
+from manifests.keys import plan_key
 from manifests.open_revision import numbered_revision
 from manifests.verification import Finding, verify_structure
 from workers.errors import WorkerError
@@ -22,7 +24,8 @@ from workers.model_files import checked_models
 class Verification:
     """What was checked and what was found."""
 
-    job: str
+    job: str | None
+    """None where not even the plan can be read."""
     complete: bool
     shards: int
     shards_total: int
@@ -61,6 +64,21 @@ class Verification:
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return {**asdict(self), "passed": self.passed}
+
+
+def without_plan(error: DamagedError) -> Verification:
+    """The verification of a job whose plan is damaged: nothing else can be checked."""
+    problem = str(error).removeprefix(f"{plan_key()}: ")
+    return Verification(
+        job=None,
+        complete=False,
+        shards=0,
+        shards_total=0,
+        samples=0,
+        findings=(Finding(key=plan_key(), problem=problem),),
+        replays=None,
+        promised=False,
+    )
 
 
 def verify_job(

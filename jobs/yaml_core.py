@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+_REMEDY = "correct the YAML there: indent with spaces, close brackets and quotes"
 _SCALARS = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -39,7 +40,8 @@ class CoreLoader(yaml.SafeLoader):
                 )
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    problem=f"the key `{key}` is written twice", problem_mark=key_node.start_mark
+                    problem=f"the key `{key}` is written twice; keep one of them",
+                    problem_mark=key_node.start_mark,
                 )
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
@@ -54,9 +56,16 @@ def _float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise yaml.constructor.ConstructorError(
-            problem=f"{node.value} is not a finite number", problem_mark=node.start_mark
+            problem=f"{node.value} is not a finite number; write one", problem_mark=node.start_mark
         )
     return value
+
+
+def _unknown(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    raise yaml.constructor.ConstructorError(
+        problem=f"the tag {node.tag} has no meaning here; write a plain value",
+        problem_mark=node.start_mark,
+    )
 
 
 for _name, (_pattern, _first) in _SCALARS.items():
@@ -65,6 +74,7 @@ for _name, (_pattern, _first) in _SCALARS.items():
     )
 CoreLoader.add_constructor("tag:yaml.org,2002:int", _integer)
 CoreLoader.add_constructor("tag:yaml.org,2002:float", _float)
+CoreLoader.add_constructor(None, _unknown)
 
 
 def parse_yaml(text: str) -> Any:
@@ -76,4 +86,6 @@ def problem(error: yaml.YAMLError) -> str:
     """`error` as one line: what is wrong, and on which line."""
     mark = getattr(error, "problem_mark", None)
     where = "" if mark is None else f"line {mark.line + 1}: "
-    return f"{where}{getattr(error, 'problem', None) or str(error).splitlines()[0]}"
+    told = f"{where}{getattr(error, 'problem', None) or str(error).splitlines()[0]}"
+    is_syntax = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
+    return f"{told}; {_REMEDY}" if is_syntax else told

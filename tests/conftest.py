@@ -21,6 +21,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # Whoever runs the tests may have these set: credentials, a cluster, thread counts, import paths.
 SCRUBBED_PREFIXES = ("AWS_", "HF_", "TRANSFORMERS_", "RAY_", "OMP_", "MKL_", "SPOTBATCH_")
 SCRUBBED = ("PYTHONPATH", "PYTHONSTARTUP")
+KEPT = ("SPOTBATCH_CHROMIUM",)  # says where a browser is, and changes no result
 FIXED = {
     "AWS_EC2_METADATA_DISABLED": "true",
     "HF_HUB_OFFLINE": "1",
@@ -37,7 +38,7 @@ LEAVE_S = 20.0  # how long child processes may take to leave after the last test
 def scrub_environment() -> None:
     """Remove what could change a result or leak a credential, and fix the rest."""
     for name in list(os.environ):
-        if name.startswith(SCRUBBED_PREFIXES) or name in SCRUBBED:
+        if (name.startswith(SCRUBBED_PREFIXES) or name in SCRUBBED) and name not in KEPT:
             del os.environ[name]
     os.environ.update(FIXED)
 

@@ -18,6 +18,12 @@ def test_variables_of_whoever_runs_the_tests_are_removed(
     assert name not in os.environ
 
 
+def test_where_a_browser_is_stays_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPOTBATCH_CHROMIUM", "/opt/chromium")
+    scrub_environment()
+    assert os.environ["SPOTBATCH_CHROMIUM"] == "/opt/chromium"
+
+
 def test_fixed_variables_hold() -> None:
     assert FIXED.items() <= os.environ.items()
 

@@ -33,7 +33,8 @@ def load_postprocess(name: str) -> Postprocess:
     except (ImportError, AttributeError) as error:
         raise PostprocessError(
             f"output.postprocess `{name}` cannot be loaded on a worker ({error}); it is "
-            "`package.module:function` of a package that is installed on every node"
+            "`package.module:function` of a package that is installed on every node, or of a "
+            "directory in cluster.py_modules"
         ) from error
     if not callable(function):
         raise PostprocessError(f"output.postprocess `{name}` is no function")

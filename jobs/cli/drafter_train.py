@@ -31,7 +31,13 @@ _data_option = click.option(
     show_default=True,
     help="`order` for the strict rule, `sets` for the threshold rule.",
 )
-@click.option("--steps", default=4000, show_default=True, help="Training steps.")
+@click.option(
+    "--steps",
+    default=4000,
+    show_default=True,
+    type=click.IntRange(min=2),
+    help="Training steps.",
+)
 @click.option("--batch", default=256, show_default=True, help="Examples per step.")
 @click.option("--learning-rate", default=1e-3, show_default=True, help="Peak learning rate.")
 @click.option("--max-depth", default=24, show_default=True, help="Transitions behind a root.")

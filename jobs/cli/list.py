@@ -6,7 +6,7 @@ import click
 
 from jobs.cli.options import json_option, print_json
 
-_COLUMNS = ("job", "state", "shards", "rows", "errors", "updated", "uri")
+_FIGURES = ("job", "state", "shards", "shards_total", "rows", "rows_total", "errors", "updated")
 
 
 @click.command("list")
@@ -21,16 +21,16 @@ def command(root: str, *, as_json: bool) -> None:
     from jobs.finding import find_jobs
     from jobs.tables import table_lines
 
-    rows = [_row(uri) for uri in find_jobs(root)]
+    jobs = [_job(uri) for uri in find_jobs(root)]
     if as_json:
-        print_json({"jobs": rows})
-    elif not rows:
+        print_json({"jobs": jobs})
+    elif not jobs:
         click.echo(f"{root}: no job here", err=True)
     else:
-        click.echo("\n".join(table_lines([{name: row[name] for name in _COLUMNS} for row in rows])))
+        click.echo("\n".join(table_lines([_row(job) for job in jobs])))
 
 
-def _row(uri: str) -> dict[str, Any]:
+def _job(uri: str) -> dict[str, Any]:
     from datetime import UTC, datetime
 
     from jobs.reading import open_job
@@ -40,15 +40,21 @@ def _row(uri: str) -> dict[str, Any]:
     try:
         status = read_status(open_job(uri), now=datetime.now(UTC))
     except ManifestError as error:
-        blank = dict.fromkeys(_COLUMNS)
-        return blank | {"state": "damaged", "uri": uri, "problem": str(error)}
+        return dict.fromkeys(_FIGURES) | {"state": "damaged", "uri": uri, "problem": str(error)}
+    return {name: getattr(status, name) for name in _FIGURES} | {"uri": uri, "problem": None}
+
+
+def _row(job: dict[str, Any]) -> dict[str, Any]:
     return {
-        "job": status.job,
-        "state": status.state,
-        "shards": f"{status.shards}/{status.shards_total}",
-        "rows": f"{status.rows}/{status.rows_total}",
-        "errors": status.errors,
-        "updated": status.updated,
-        "uri": uri,
-        "problem": None,
+        "job": job["job"],
+        "state": job["state"],
+        "shards": _of(job["shards"], job["shards_total"]),
+        "rows": _of(job["rows"], job["rows_total"]),
+        "errors": job["errors"],
+        "updated": job["updated"],
+        "uri": job["uri"],
     }
+
+
+def _of(done: int | None, total: int | None) -> str | None:
+    return None if total is None else f"{done}/{total}"

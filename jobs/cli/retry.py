@@ -74,4 +74,4 @@ def command(
         click.echo(f"nothing to retry: {retry.why}")
         return
     click.echo(f"retrying {len(retry.revision.shards)} shards: {retry.why}", err=True)
-    run_to_its_end(ctx, planned_again(job, retry.job), retry.job)
+    run_to_its_end(ctx, planned_again(job, retry.job), retry.job, take_over=take_over)

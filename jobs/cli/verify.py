@@ -24,14 +24,15 @@ EXIT_FINDINGS = 1
 def command(ctx: click.Context, uri: str, *, replay: int, seed: int, as_json: bool) -> None:
     """Check every record of a job against its plan and files. Exit code 1 if anything is wrong."""
     from jobs.reading import open_job
-    from jobs.verify import verify_job
+    from jobs.verify import verify_job, without_plan
     from manifests.errors import DamagedError
 
     try:
-        verification = verify_job(open_job(uri), replay=replay, seed=seed)
-    except DamagedError as error:  # not even the plan can be read
-        click.echo(f"finding: {error}")
-        ctx.exit(EXIT_FINDINGS)
+        job = open_job(uri)
+    except DamagedError as error:
+        verification = without_plan(error)
+    else:
+        verification = verify_job(job, replay=replay, seed=seed)
     if as_json:
         print_json(verification.to_json())
     else:

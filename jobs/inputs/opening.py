@@ -24,7 +24,9 @@ def open_input(uri: str, storage: Storage) -> Iterator[Any]:
     except StoreError:
         raise
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"input.uri {uri}: it cannot be read: {reason(error)}") from None
+        raise InputError(
+            f"input.uri {uri}: it cannot be read: {reason(error)}; fetch it again"
+        ) from None
 
 
 @contextmanager

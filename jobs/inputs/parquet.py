@@ -22,4 +22,6 @@ def read_parquet(stream: IO[bytes], label: str, wanted: Wanted) -> Iterator[RawR
             batches = file.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False)
             yield from batch_rows(batches, label)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"input.uri: {label} cannot be read as Parquet: {reason(error)}") from None
+        raise InputError(
+            f"input.uri: {label} cannot be read as Parquet; write it again ({reason(error)})"
+        ) from None

@@ -16,7 +16,10 @@ def check_schema(label: str, schema: pa.Schema, wanted: Wanted) -> None:
     for setting, column in wanted.required:
         kind = schema.field(column).type
         if setting == wanted.text and not _is_text(kind):
-            raise InputError(f"{setting}: column `{column}` of {label} holds {kind}, not text")
+            raise InputError(
+                f"{setting}: column `{column}` of {label} holds {kind}, not text; name a column "
+                "with text, or insert this one by prompt.template"
+            )
 
 
 def _is_text(kind: pa.DataType) -> bool:

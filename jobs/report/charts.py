@@ -34,8 +34,13 @@ def histogram(values: Sequence[float], *, name: str) -> str:
     ]
     top = max(1, int(counts.max(initial=0)))
     marks = "".join(_bar(bar, low=low, high=high, top=top) for bar in bars if bar[2])
-    axes = _axes(low=low, high=high, top=top, x_name=name, y_name="samples")
-    return _svg(marks + axes, height=HEIGHT, label=f"distribution of {name}")
+    ticks = _x_ticks(low=low, high=high, y=TOP + _PLOT_HEIGHT, name=name, whole=_is_whole(data))
+    axes = "".join([*_y_ticks(top, name="samples", whole=True), *ticks])
+    return _svg(axes + marks, height=HEIGHT, label=f"distribution of {name}")
+
+
+def _is_whole(data: Floats) -> bool:
+    return bool((data == np.round(data)).all())
 
 
 def _edges(data: Floats) -> Floats:
@@ -43,7 +48,7 @@ def _edges(data: Floats) -> Floats:
     if not len(data):
         return np.array([0.0, 1.0])
     low, high = float(data.min()), float(data.max())
-    if (data == np.round(data)).all():
+    if _is_whole(data):
         step = ceil((high - low + 1) / NUM_BINS)
         return low + step * np.arange(ceil((high - low + 1) / step) + 1, dtype=float)
     return np.linspace(low, high if high > low else low + 1.0, NUM_BINS + 1)
@@ -57,19 +62,22 @@ def _bar(bar: tuple[float, float, int], *, low: float, high: float, top: float) 
     return _rect(x, TOP + _PLOT_HEIGHT - tall, max(0.5, x_end - x - 1), tall, title=title)
 
 
-def line(points: Sequence[tuple[float, float]], *, x_name: str, y_name: str) -> str:
-    """Values over time, as an area."""
-    low, high = (points[0][0], points[-1][0]) if points else (0.0, 1.0)
-    high = high if high > low else low + 1.0
-    top = max((value for _, value in points), default=0.0) or 1.0
-    places = [
-        (_x(x, low=low, high=high), TOP + _PLOT_HEIGHT * (1 - value / top)) for x, value in points
-    ]
-    ends = [(_x(x, low=low, high=high), TOP + _PLOT_HEIGHT) for x in (low, high)]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (ends[0], *places, ends[1]))
-    axes = _axes(low=low, high=high, top=top, x_name=x_name, y_name=y_name)
-    area = f'<polygon class="area" points="{path}"/>'
-    return _svg(area + axes, height=HEIGHT, label=f"{y_name} over {x_name}")
+def slices(values: Sequence[float], *, end: float, x_name: str, y_name: str) -> str:
+    """Values of equal slices of the time from 0 to `end`, as an area of steps."""
+    end = end if end > 0.0 else 1.0
+    top = max(values, default=0.0) or 1.0
+    wide = _PLOT_WIDTH / max(1, len(values))
+    base = TOP + _PLOT_HEIGHT
+    places = [(float(LEFT), float(base))]
+    for index, value in enumerate(values):
+        y = base - _PLOT_HEIGHT * value / top
+        places += [(LEFT + index * wide, y), (LEFT + (index + 1) * wide, y)]
+    places.append((places[-1][0], float(base)))
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    ticks = _x_ticks(low=0.0, high=end, y=base, name=x_name)
+    axes = "".join([*_y_ticks(top, name=y_name), *ticks])
+    area = f'<polygon class="area" points="{path}"/>' if values else ""
+    return _svg(axes + area, height=HEIGHT, label=f"{y_name} over {x_name}")
 
 
 def lanes(rows: Mapping[str, Iterable[Mark]], *, end: float, x_name: str) -> str:
@@ -95,14 +103,14 @@ def columns(values: Sequence[tuple[str, float]], *, x_name: str, y_name: str) ->
     top = max((value for _, value in values), default=0.0) or 1.0
     wide = _PLOT_WIDTH / max(1, len(values))
     step = ceil(len(values) / 16) or 1
-    parts = []
+    parts = _y_ticks(top, name=y_name)
     for index, (name, value) in enumerate(values):
         x, tall = LEFT + index * wide, _PLOT_HEIGHT * value / top
         title = f"{name}: {_number(value)}"
         parts.append(_rect(x, TOP + _PLOT_HEIGHT - tall, max(0.5, wide - 2), tall, title=title))
         if index % step == 0:
             parts.append(_text(x + wide / 2, TOP + _PLOT_HEIGHT + 14, name))
-    parts += [_text(LEFT + _PLOT_WIDTH / 2, HEIGHT - 4, x_name), *_y_ticks(top, name=y_name)]
+    parts.append(_text(LEFT + _PLOT_WIDTH / 2, HEIGHT - 4, x_name))
     return _svg("".join(parts), height=HEIGHT, label=f"{y_name} by {x_name}")
 
 
@@ -128,31 +136,34 @@ def _text(x: float, y: float, text: str, *, kind: str = "tick") -> str:
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
 
 
-def _axes(*, low: float, high: float, top: float, x_name: str, y_name: str) -> str:
-    ticks = [*_x_ticks(low=low, high=high, y=TOP + _PLOT_HEIGHT, name=x_name)]
-    return "".join([*ticks, *_y_ticks(top, name=y_name)])
-
-
-def _x_ticks(*, low: float, high: float, y: float, name: str) -> list[str]:
-    ticks = [_text(_x(v, low=low, high=high), y + 14, _number(v)) for v in _round(low, high)]
+def _x_ticks(*, low: float, high: float, y: float, name: str, whole: bool = False) -> list[str]:
+    values = _round(low, high, whole=whole)
+    ticks = [_text(_x(v, low=low, high=high), y + 14, _number(v)) for v in values]
     axis = f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
     return [axis, *ticks, _text(LEFT + _PLOT_WIDTH / 2, y + 29, name)]
 
 
-def _y_ticks(top: float, *, name: str) -> list[str]:
-    values = [(TOP, top), (TOP + _PLOT_HEIGHT / 2, top / 2), (TOP + _PLOT_HEIGHT, 0.0)]
-    ticks = [_text(LEFT - 6, y + 4, _number(value), kind="lane") for y, value in values]
+def _y_ticks(top: float, *, name: str, whole: bool = False) -> list[str]:
+    """Numbers beside lines that lie behind the marks, and the axis's name."""
+    parts = []
+    for value in _round(0.0, top, whole=whole):
+        y = TOP + _PLOT_HEIGHT * (1 - value / top)
+        parts.append(
+            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        )
+        parts.append(_text(LEFT - 6, y + 4, _number(value), kind="lane"))
     middle = TOP + _PLOT_HEIGHT / 2
     turned = (
         f'<text class="tick" transform="translate(12 {middle}) rotate(-90)">{escape(name)}</text>'
     )
-    return [*ticks, turned]
+    return [*parts, turned]
 
 
-def _round(low: float, high: float) -> list[float]:
-    """Round numbers between the ends, four to nine of them."""
+def _round(low: float, high: float, *, whole: bool = False) -> list[float]:
+    """Round numbers between the ends, four to nine of them; fewer if they are to be whole."""
     power = 10.0 ** floor(log10((high - low) / 4))
     step = max(s * power for s in (1.0, 2.0, 5.0) if s * power <= (high - low) / 4)
+    step = max(step, 1.0) if whole else step
     return [step * i for i in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 

@@ -1,9 +1,10 @@
 """What the report of a job shows, read from its plan, records, failures and committed files."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -48,6 +49,7 @@ class SampleFigures:
     """What one pass over the committed rows gives."""
 
     nfe: list[int] = field(default_factory=list)
+    tokens_per_forward: list[float] = field(default_factory=list)
     wall_s: list[float] = field(default_factory=list)
     slowest: list[dict[str, Any]] = field(default_factory=list)
     errors: list[dict[str, Any]] = field(default_factory=list)
@@ -56,6 +58,9 @@ class SampleFigures:
         """Count the rows of one shard."""
         good = table.filter(pc.is_null(table["error_class"]))
         self.nfe += good["nfe"].to_pylist()
+        decoded = good.filter(pc.greater(good["nfe"], 0))
+        rates = pc.divide(pc.cast(decoded["tokens"], pa.float64()), decoded["nfe"])
+        self.tokens_per_forward += rates.to_pylist()
         self.wall_s += good["wall_s"].to_pylist()
         places = good["wall_s"].to_numpy().argsort()[::-1][:NUM_SLOWEST]
         candidates = self.slowest + good.take(pa.array(places)).to_pylist()
@@ -81,6 +86,12 @@ class ReportFigures:
     numerics: Mapping[str, str]
     """What decides the last bits of the job's numbers; empty before the first worker."""
 
+    @property
+    def end_s(self) -> float:
+        """Seconds from the first work to the last that is known of."""
+        ends = [bar.end_s for bar in self.bars]
+        return max([*ends, *(self.seconds(failure.time) for failure in self.failures)], default=0.0)
+
     def seconds(self, time: str) -> float:
         """An ISO 8601 time as seconds since `began`."""
         assert self.began is not None, "nothing has a time without a beginning"
@@ -97,7 +108,7 @@ def report_figures(job: OpenJob, *, scorer: str | None = None) -> ReportFigures:
         job=job,
         stats=job_stats(job, scorer=scorer),
         samples=_samples(job, committed),
-        bars=_bars(records, began=began),
+        bars=bars_of(records, began=began),
         failures=failures,
         began=began,
         versions=_versions(records),
@@ -132,7 +143,8 @@ def _span(record: CommitRecord) -> tuple[datetime, datetime]:
     return datetime.fromtimestamp(end.timestamp() - record.engine_s, tz=end.tzinfo), end
 
 
-def _bars(records: Iterable[CommitRecord], *, began: datetime | None) -> tuple[Bar, ...]:
+def bars_of(records: Iterable[CommitRecord], *, began: datetime | None) -> tuple[Bar, ...]:
+    """The shards on their workers' time lines, by worker and time."""
     bars = []
     for record in records:
         assert began is not None, "a record is a beginning"
@@ -146,7 +158,16 @@ def _bars(records: Iterable[CommitRecord], *, began: datetime | None) -> tuple[B
                 tokens=record.counters.get("tokens", 0),
             )
         )
-    return tuple(sorted(bars, key=lambda bar: (bar.worker, bar.start_s)))
+    return tuple(_apart(sorted(bars, key=lambda bar: (bar.worker, bar.start_s))))
+
+
+def _apart(bars: list[Bar]) -> Iterator[Bar]:
+    """A worker's bars cut where the next one begins: a commit comes a little behind its shard."""
+    for bar, following in zip_longest(bars, bars[1:]):
+        if following is None or following.worker != bar.worker:
+            yield bar
+        else:
+            yield replace(bar, end_s=max(bar.start_s, min(bar.end_s, following.start_s)))
 
 
 def _versions(records: Iterable[CommitRecord]) -> dict[str, tuple[str, ...]]:

@@ -5,13 +5,19 @@ from html import escape
 from typing import Any
 
 from jobs.report import charts
+from jobs.report.cost import cost_lines
 from jobs.report.figures import NUM_ERRORS, ReportFigures
-from jobs.report.sections import throughput, worker_lanes
+from jobs.report.sections import throughput_chart, worker_lanes
 from jobs.report.style import STYLE
 from jobs.report_table import report_lines
+from jobs.spread import Spread
 
 # Nothing may be loaded, not even by markup that somehow got past the escaping.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+# Columns whose words may be of any length, and are broken.
+_LONG = frozenset({"id", "message", "error_message", "worker"})
 
 
 def report_page(figures: ReportFigures) -> str:
@@ -19,6 +25,7 @@ def report_page(figures: ReportFigures) -> str:
     plan = figures.job.plan
     sections = [
         _section("Summary", _pairs(report_lines(figures.stats, uri=figures.job.store.uri))),
+        _section("Cost", _pairs(cost_lines(figures.stats, job=plan.job))),
         _section("What ran", _pairs(_what_ran(figures))),
         *_charts(figures),
         _section("Failed attempts", _failures(figures)),
@@ -56,50 +63,66 @@ def _verdict(figures: ReportFigures) -> str:
 def _what_ran(figures: ReportFigures) -> list[tuple[str, str]]:
     plan = figures.job.plan
     job = plan.job
-    versions = [(name, ", ".join(found)) for name, found in figures.versions.items()]
-    numerics = ", ".join(f"{name} {value}" for name, value in figures.numerics.items())
+    versions = {name: ", ".join(found) for name, found in figures.versions.items()}
+    numerics = {name.replace("_", " "): value for name, value in figures.numerics.items()}
     return [
         ("planned", plan.created),
         ("fingerprint", plan.fingerprint),
         ("target", job.target.path),
         ("drafter", " ".join(filter(None, (job.drafter.method, job.drafter.path))) or "none"),
-        ("numerics", numerics or job.decode.numerics),
         ("draft budget", str(job.decode.draft_budget)),
         ("seed", f"{job.seed.value}, scope {job.seed.scope}"),
         ("samples per row", str(job.sampling.n)),
-        *versions,
+        *({"numerics": job.decode.numerics} | numerics | versions).items(),
     ]
 
 
 def _charts(figures: ReportFigures) -> Iterable[str]:
     samples = figures.samples
     if figures.bars:
-        rate = charts.line(throughput(figures), x_name="seconds", y_name="tokens/s")
-        yield _section("Throughput", rate)
-        note = (
-            '<p class="note">One bar a committed shard; a red mark is an attempt that failed.</p>'
-        )
-        yield _section("Workers", worker_lanes(figures) + note)
+        yield _chart("Throughput", throughput_chart(figures), note="Tokens of committed shards.")
+        note = "One bar a committed shard; a red mark is an attempt that failed."
+        yield _chart("Workers", worker_lanes(figures), note=note)
     if samples.nfe:
-        yield _section("Forwards per sample", charts.histogram(samples.nfe, name="forwards"))
-        yield _section("Seconds per sample", charts.histogram(samples.wall_s, name="seconds"))
+        forwards = charts.histogram(samples.nfe, name="forwards")
+        yield _chart("Forwards per sample", forwards, note=_spread(figures.stats.nfe_spread))
+        rates = charts.histogram(samples.tokens_per_forward, name="tokens per forward")
+        note = (
+            "By the sample's own forwards; draft-free decoding under the strict rule has at most 1."
+        )
+        yield _chart("Tokens per forward", rates, note=note)
+        seconds = charts.histogram(samples.wall_s, name="seconds")
+        yield _chart("Seconds per sample", seconds, note=_spread(figures.stats.wall_s_spread))
     if figures.blocks:
         per_round = [(str(b.block), b.accepted / b.rounds) for b in figures.blocks if b.rounds]
         chart = charts.columns(per_round, x_name="block of the output", y_name="accepted/round")
-        yield _section("Accepted drafts per round, by block", chart)
+        note = "How many commits of a round came from drafts, along the output."
+        yield _chart("Accepted drafts per round, by block", chart, note=note)
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return ""
+    values = (
+        ("median", spread.p50),
+        ("p90", spread.p90),
+        ("p99", spread.p99),
+        ("max", spread.max),
+    )
+    return ", ".join(f"{name} {value:.4g}" for name, value in values)
 
 
 def _failures(figures: ReportFigures) -> str:
-    head = ("time", "shard", "attempt", "worker", "kind", "error", "message")
+    head = ("time", "shard", "error", "message", "kind", "worker", "attempt")
     rows = [
         (
             f.time[:19].replace("T", " "),
             f.shard,
-            f.attempt,
-            f.worker,
-            f.kind,
             f.error_class,
             f.message,
+            f.kind,
+            f.worker,
+            f.attempt,
         )
         for f in sorted(figures.failures, key=lambda failure: failure.time)
     ]
@@ -115,9 +138,18 @@ def _errors(figures: ReportFigures) -> str:
 
 
 def _slowest(figures: ReportFigures) -> str:
+    columns = {"wall_s": "seconds", "nfe": "forwards"}
     names = ("id", "sample", "shard", "wall_s", "nfe", "tokens")
     rows = [[row[name] for name in names] for row in figures.samples.slowest]
-    return _table(names, rows, otherwise="No sample is committed.")
+    return _table(
+        [columns.get(name, name) for name in names], rows, otherwise="No sample is committed."
+    )
+
+
+def _chart(title: str, drawing: str, *, note: str) -> str:
+    """A drawing that scrolls in itself where the page is too narrow to read it."""
+    told = f'<p class="note">{escape(note)}</p>' if note else ""
+    return _section(title, f'<div class="wide chart">{drawing}</div>{told}')
 
 
 def _section(title: str, content: str) -> str:
@@ -133,14 +165,15 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[Any]], *, otherwise: st
     if not rows:
         return f"<p>{escape(otherwise)}</p>"
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in names)
-    lines = ("".join(f"<td>{escape(_cell(value))}</td>" for value in row) for row in rows)
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    body = "".join(f"<tr>{''.join(map(_cell, names, row))}</tr>" for row in rows)
     return (
         f'<div class="wide"><table class="list"><thead><tr>{head}</tr></thead>{body}</table></div>'
     )
 
 
-def _cell(value: Any) -> str:
+def _cell(name: str, value: Any) -> str:
+    kind = ' class="long"' if name in _LONG else ""
     if value is None:
-        return ""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+        return f"<td{kind}></td>"
+    text = f"{value:.3f}" if isinstance(value, float) else str(value)
+    return f"<td{kind}>{escape(text)}</td>"

@@ -6,18 +6,17 @@ from jobs.report.figures import Bar, ReportFigures
 NUM_SLICES = 60
 
 
-def throughput(figures: ReportFigures) -> list[tuple[float, float]]:
+def throughput(figures: ReportFigures) -> list[float]:
     """Tokens per second in equal slices of time; a shard's tokens are spread over its time."""
-    end_s = max((bar.end_s for bar in figures.bars), default=0.0)
-    if end_s <= 0.0:
+    if figures.end_s <= 0.0:
         return []
-    slice_s = end_s / NUM_SLICES
+    slice_s = figures.end_s / NUM_SLICES
     tokens = [0.0] * NUM_SLICES
     for bar in figures.bars:
         for index in range(NUM_SLICES):
             share = _share(bar, index * slice_s, (index + 1) * slice_s)
             tokens[index] += bar.tokens * share
-    return [((index + 0.5) * slice_s, made / slice_s) for index, made in enumerate(tokens)]
+    return [made / slice_s for made in tokens]
 
 
 def _share(bar: Bar, start_s: float, end_s: float) -> float:
@@ -28,21 +27,36 @@ def _share(bar: Bar, start_s: float, end_s: float) -> float:
     return max(0.0, both_s) / (bar.end_s - bar.start_s)
 
 
+def throughput_chart(figures: ReportFigures) -> str:
+    """Tokens per second over the job's time."""
+    name, unit_s = time_unit(figures.end_s)
+    rates = throughput(figures)
+    return charts.slices(rates, end=figures.end_s / unit_s, x_name=name, y_name="tokens/s")
+
+
+def time_unit(end_s: float) -> tuple[str, float]:
+    """What a time line of this length is read in: name, and seconds of one."""
+    if end_s > 4 * 3600.0:
+        return "hours", 3600.0
+    return ("minutes", 60.0) if end_s > 600.0 else ("seconds", 1.0)
+
+
 def worker_lanes(figures: ReportFigures) -> str:
     """Who worked when: a lane per worker, a bar per committed shard, a mark per failed attempt."""
+    name, unit_s = time_unit(figures.end_s)
     rows: dict[str, list[charts.Mark]] = {}
     for bar in figures.bars:
         title = (
             f"{bar.worker}: shard {bar.shard}, {bar.end_s - bar.start_s:.1f} s, {bar.tokens} tokens"
         )
-        rows.setdefault(_lane(bar.worker), []).append((bar.start_s, bar.end_s, title, "mark"))
+        mark = (bar.start_s / unit_s, bar.end_s / unit_s, title, "mark")
+        rows.setdefault(_lane(bar.worker), []).append(mark)
     for failure in figures.failures:
-        at_s = figures.seconds(failure.time)
+        at = figures.seconds(failure.time) / unit_s
         what = f"{failure.error_class}: {failure.message}"
         title = f"{failure.worker}: shard {failure.shard} failed: {what}"
-        rows.setdefault(_lane(failure.worker), []).append((at_s, at_s, title, "failed"))
-    end_s = max(stop for marks in rows.values() for _, stop, _, _ in marks)
-    return charts.lanes(dict(sorted(rows.items())), end=end_s, x_name="seconds")
+        rows.setdefault(_lane(failure.worker), []).append((at, at, title, "failed"))
+    return charts.lanes(dict(sorted(rows.items())), end=figures.end_s / unit_s, x_name=name)
 
 
 def _lane(worker: str) -> str:

@@ -18,12 +18,14 @@ th { color: var(--dim); font-weight: 500; white-space: nowrap; }
 .list td, .list thead th { border-bottom: 1px solid var(--line); }
 .list td { white-space: nowrap; }
 .list { font-size: .85rem; }
-.list td:last-child { white-space: normal; min-width: 12rem; }
+.list td.long { white-space: normal; min-width: 11rem; max-width: 26rem; }
 .wide { overflow-x: auto; }
 .note { color: var(--dim); font-size: .85rem; }
 svg { width: 100%; height: auto; display: block; }
 svg text { fill: var(--dim); font-size: 11px; }
 .tick { text-anchor: middle; } .lane { text-anchor: end; }
+.chart + .note { margin: .2rem 0 0; }
+.chart svg { min-width: 36rem; } .grid { stroke: var(--line); stroke-opacity: .5; }
 .axis { stroke: var(--line); } .mark { fill: var(--mark); } .failed { fill: var(--fail); }
 .area { fill: var(--mark); fill-opacity: .35; stroke: var(--mark); }
 """

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 STATE = "state.json"
 WEIGHT_DECAY = 0.01
 WARM_UP = 0.05  # share of the steps in which the learning rate rises
+SHORT_WARM_UP = 0.3  # the same, of trainings that are too short for that
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -52,8 +53,10 @@ class TrainingRun(Generic[Model]):
         optimizer = torch.optim.AdamW(
             model.parameters(), lr=learning_rate, weight_decay=WEIGHT_DECAY
         )
+        # So short a warm-up would have one step, by whose zero length the schedule divides.
+        warm_up = WARM_UP if steps > 1 / WARM_UP else SHORT_WARM_UP
         schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, max_lr=learning_rate, total_steps=steps, pct_start=WARM_UP
+            optimizer, max_lr=learning_rate, total_steps=steps, pct_start=warm_up
         )
         return cls(model=model, optimizer=optimizer, schedule=schedule, generators=generators)
 

@@ -45,14 +45,16 @@ def lines(*values: object) -> bytes:
 
 
 JOB_FILES = {
-    "no YAML": Bad("job.yaml: line ", "input: [\n"),
-    "a tab": Bad("job.yaml: line 2: ", "input:\n\turi: p.jsonl\n"),
+    "no YAML": Bad("; correct the YAML there", "input: [\n"),
+    "a tab": Bad("indent with spaces", "input:\n\turi: p.jsonl\n"),
     "empty": Bad("a job file is a mapping", ""),
     "a list": Bad("a job file is a mapping", "- input\n"),
     "a text": Bad("a job file is a mapping", "input\n"),
-    "no UTF-8": Bad("a job file is UTF-8 text", b"input: \xff\n"),
-    "a tag": Bad("could not determine a constructor", "input: !!python/object:os.system {}\n"),
-    "a key twice": setting("input: {uri: q}\n", "the key `input` is written twice"),
+    "no UTF-8": Bad("a job file is UTF-8 text, and this is not; save it so", b"input: \xff\n"),
+    "a tag": Bad(
+        "has no meaning here; write a plain value", "input: !!python/object:os.system {}\n"
+    ),
+    "a key twice": setting("input: {uri: q}\n", "the key `input` is written twice; keep one"),
     "a key that is a number": setting("1: 2\n", "the key 1 is not text; quote it"),
     "a dotted key": setting("decode.max_tokens: 4\n", "write `decode.max_tokens` as nested groups"),
     "no input": Bad("`input` is missing", REST),
@@ -66,7 +68,9 @@ JOB_FILES = {
     "text for a number": setting("decode: {max_tokens: many}\n", "should be a valid integer"),
     "a number in quotes": setting('decode: {max_tokens: "4"}\n', "should be a valid integer"),
     "a negative number": setting("decode: {max_tokens: -4}\n", "greater than or equal to 1"),
-    "an infinite number": setting("decode: {temperature: .inf}\n", "is not a finite number"),
+    "an infinite number": setting(
+        "decode: {temperature: .inf}\n", "is not a finite number; write one"
+    ),
     "an unknown rule": setting("decode: {rule: loose}\n", "input should be 'strict', "),
     "tau without its rule": setting("decode: {tau: 0.9}\n", "belongs to the rules threshold"),
     "a rule without its tau": setting("decode: {rule: threshold}\n", "needs decode.tau"),
@@ -102,7 +106,9 @@ INPUTS = {
     "another scheme": source("uri: 'ftp://host/p.jsonl'", "ftp://host/p.jsonl"),
     "an empty file": source("uri: p.jsonl", "the file is empty", p_jsonl=b""),
     "blank lines": source("uri: p.jsonl", "there is no row in it", p_jsonl=b"\n \n\n"),
-    "no JSON at all": source("uri: p.jsonl", "no row can be used", p_jsonl=b"plain\ntext\n"),
+    "no JSON at all": source(
+        "uri: p.jsonl", "; mend the rows, or set the input.format", p_jsonl=b"plain\ntext\n"
+    ),
     "a JSON list": source("uri: p.jsonl", "not a JSON object", p_jsonl=b"[1]\n[2]\n"),
     "a JSON file in one piece": source(
         "uri: p.jsonl", "no row can be used", p_jsonl=json.dumps([{"a": 1}], indent=1).encode()
@@ -137,13 +143,19 @@ INPUTS = {
         "uri: p.jsonl, columns: {prompt: prompt, messages: m}", "`messages` replaces `prompt`"
     ),
     "a torn archive": source(
-        "uri: p.jsonl.gz", "it cannot be read: Truncated", p_jsonl_gz=gzip.compress(GOOD)[:-9]
+        "uri: p.jsonl.gz",
+        "it cannot be read: Truncated compressed stream; fetch it again",
+        p_jsonl_gz=gzip.compress(GOOD)[:-9],
     ),
     "no archive": source("uri: p.jsonl.gz", "it cannot be read", p_jsonl_gz=GOOD),
     "packed Parquet": source("uri: p.parquet.gz", "compressed inside", p_parquet_gz=GOOD),
-    "no Parquet": source("uri: p.parquet", "cannot be read as Parquet", p_parquet=GOOD),
+    "no Parquet": source(
+        "uri: p.parquet", "cannot be read as Parquet; write it again", p_parquet=GOOD
+    ),
     "torn Parquet": source(
-        "uri: p.parquet", "cannot be read as Parquet", p_parquet=parquet(prompt=["a"])[:-20]
+        "uri: p.parquet",
+        "cannot be read as Parquet; write it again",
+        p_parquet=parquet(prompt=["a"])[:-20],
     ),
     "Parquet without the column": source(
         "uri: p.parquet",
@@ -151,7 +163,9 @@ INPUTS = {
         p_parquet=parquet(text=["a"]),
     ),
     "Parquet with numbers": source(
-        "uri: p.parquet", "holds int64, not text", p_parquet=parquet(prompt=[1])
+        "uri: p.parquet",
+        "holds int64, not text; name a column with text",
+        p_parquet=parquet(prompt=[1]),
     ),
     "Parquet without rows": source(
         "uri: p.parquet",

@@ -281,12 +281,14 @@ def test_retry_runs_the_revision_and_prints_what_came_of_it(
 
     def run_here(planned: PlannedJob, job: JobSpec, **options: object) -> RunResult:
         assert job.decode.max_tokens == 9
+        assert options["take_over"] is True
         finish(planned)
         return RunResult(outcome="sealed", num_shards=2, num_committed=2)
 
     monkeypatch.setattr("jobs.running.run_planned", run_here)
     result = spotbatch(
-        "retry", job.store.uri, "--finish-reason", "length", "--set", "decode.max_tokens=9"
+        *("retry", job.store.uri, "--finish-reason", "length", "--set", "decode.max_tokens=9"),
+        "--take-over",
     )
     assert result.exit_code == 0
     assert "retrying 2 shards: finish reason length, decode.max_tokens=9" in result.stderr

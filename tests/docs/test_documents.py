@@ -19,6 +19,12 @@ def test_links_into_the_repository_hold(path: Path) -> None:
     assert [link for link in links(path.read_text()) if not (path.parent / link).exists()] == []
 
 
+def test_the_index_leads_to_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages - set(links(index)) == set()
+
+
 def test_a_link_is_found_without_its_fragment() -> None:
     assert links("[a](b.md#c) and [d](https://example.org/e)") == ["b.md"]
 

@@ -46,7 +46,8 @@ def installed(clone: Path, *, later_s: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["demo", "test", "coverage", "soak", "check", "train-tiny", "bench", "format"]
+    "target",
+    ["demo", "test", "coverage", "report-check", "soak", "check", "train-tiny", "bench", "format"],
 )
 def test_a_target_installs_first_in_a_fresh_clone(clone: Path, target: str) -> None:
     lines = planned(clone, target).splitlines()

@@ -1,93 +1,133 @@
-"""The quick start, command by command, as a newcomer types it; the run is killed on the way."""
+"""The quick start, command by command, as a newcomer types it; the run is killed on the way.
 
+The pages about failures and figures go on with its job.
+"""
+
+import json
 import os
 import shutil
 import signal
 import subprocess
-import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from jobs.reading import open_job, read_committed
-from tests.docs.documents import ROOT, commands
+from tests.docs.documents import blocks, page, run_commands
+from tests.docs.terminal import LIMIT_S, Terminal
 from tests.workers.conditions import wait_for
 
 pytestmark = [pytest.mark.cli, pytest.mark.ray, pytest.mark.timeout(600)]
-SCRIPTS = Path(sysconfig.get_path("scripts"))
-COMMANDS = [words for words in commands((ROOT / "docs" / "quick-start.md").read_text())]
-# The document's job on fewer rows, in shards that can be caught between commits.
-SMALLER = ("input.limit=12", "shards.rows=2", "cluster.workers=1", "cluster.batch=2")
-NUM_SHARDS = 6
-LIMIT_S = 300.0
+# The documents' job on fewer rows, in shards that can be caught between commits; some of its
+# answers do not fit.
+SMALLER = (
+    *("input.limit=12", "shards.rows=1", "cluster.workers=1", "cluster.batch=2"),
+    "decode.max_tokens=70",
+)
+Printed = dict[str, str]
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Path]:
-    """A directory with the repository's examples."""
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    yield tmp_path
-    shutil.rmtree(tmp_path / "out", ignore_errors=True)
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """Where everything is typed."""
+    place = Path(tmp_path_factory.mktemp("newcomer"))
+    yield Terminal(place=place, smaller=SMALLER)
+    shutil.rmtree(place / "out", ignore_errors=True)
 
 
-def typed(words: list[str]) -> list[str]:
-    """A command of the document, on the smaller job."""
-    smaller = [word for setting in SMALLER for word in ("--set", setting)]
-    is_job_file = any(word.endswith(".yaml") for word in words)
-    return [str(SCRIPTS / words[0]), *words[1:], *(smaller if is_job_file else [])]
+def kill_between_commits(
+    terminal: Terminal, command: Sequence[str], *, looking: Sequence[Sequence[str]]
+) -> Printed:
+    """Type the command, look while it runs, and kill it with all its processes.
 
-
-def run(words: list[str], *, place: Path) -> str:
-    """What a command of the document prints on stdout; it has to succeed."""
-    done = subprocess.run(
-        typed(words), cwd=place, capture_output=True, text=True, check=False, timeout=LIMIT_S
-    )
-    assert done.returncode == 0, (words, done.stderr)
-    return done.stdout
-
-
-def kill_between_commits(words: list[str], *, place: Path) -> None:
-    """Type the command, and kill it with all its processes when the first shard is committed."""
+    It is killed when the first shard is committed.
+    """
+    place = terminal.place
     log = place / "driver.log"
     with log.open("wb") as stderr:
         driver = subprocess.Popen(
-            typed(words),
+            terminal.words(command),
             cwd=place,
             stdout=subprocess.DEVNULL,
             stderr=stderr,
             start_new_session=True,
         )
-    commits = place / "out" / "first" / "commits" / "r0000"
+    job = place / "out" / "first"
     try:
-        wait_for(
-            lambda: (commits.is_dir() and any(commits.iterdir())) or driver.poll() is not None,
-            what="the first commit",
-            limit_s=LIMIT_S,
-        )
+        _wait_for_a_file_in(job / "presence", driver)
+        printed = {words[1]: terminal.run(words) for words in looking}
+        _wait_for_a_file_in(job / "commits" / "r0000", driver)
         assert driver.poll() is None, log.read_text()
+        return printed
     finally:
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
 
 
-def test_every_command_of_the_quick_start_does_what_the_page_says(place: Path) -> None:
-    plan, preview, begin, *others = COMMANDS
-    assert "expected" not in run(plan, place=place)
-    assert "expected time" in run(preview, place=place)
-    assert not (place / "out").exists()
+def _wait_for_a_file_in(folder: Path, driver: "subprocess.Popen[bytes]") -> None:
+    """Until there is one; not for a driver that has ended."""
+    wait_for(
+        lambda: (folder.is_dir() and any(folder.iterdir())) or driver.poll() is not None,
+        what=f"a file in {folder}",
+        limit_s=LIMIT_S,
+    )
 
-    kill_between_commits(begin, place=place)
-    printed = {" ".join(words[1:2]): run(words, place=place) for words in others}
-    assert "12 of 12" not in printed["status"]
-    assert "first" in printed["list"]
 
+@pytest.fixture(scope="module")
+def finished(terminal: Terminal) -> Printed:
+    """The quick start was typed; what its commands printed, by verb."""
+    plan, preview, begin, status, listing, *others = run_commands("quick-start.md")
+    printed = {"plan": terminal.run(plan), "preview": terminal.run(preview)}
+    assert not (terminal.place / "out").exists()
+    printed |= kill_between_commits(terminal, begin, looking=(status, listing))
+    return printed | {words[1]: terminal.run(words) for words in others}
+
+
+def test_every_command_of_the_quick_start_does_what_the_page_says(
+    terminal: Terminal, finished: Printed
+) -> None:
+    assert "expected" not in finished["plan"]
+    assert "expected time" in finished["preview"]
+    assert "state            running" in finished["status"]
+    assert "12 of 12" not in finished["status"]
+    assert "running" in finished["list"]
+
+    place = terminal.place
     assert read_committed(open_job(str(place / "out" / "first"))).complete
-    assert printed["run"].startswith("state                complete")
-    assert printed["inspect"].count("--- ") == 2
-    assert "samples              12, 12 ok" in printed["stats"]
-    assert printed["retry"].startswith("nothing to retry")
-    assert "2 samples decoded again without drafts: 0 differ" in printed["verify"]
+    assert finished["run"].startswith("state                complete")
+    assert finished["inspect"].count("--- ") == 2
+    assert "samples              12, 12 ok" in finished["stats"]
+    assert finished["retry"].startswith("nothing to retry")
+    assert "2 samples decoded again without drafts: 0 differ" in finished["verify"]
     assert pq.read_table(place / "out" / "answers").num_rows == 12
     assert "Complete." in (place / "out" / "report.html").read_text()
+
+
+@pytest.mark.usefixtures("finished")
+def test_the_python_of_the_quick_start_works(terminal: Terminal) -> None:
+    (block,) = [b for b in blocks(page("quick-start.md")) if b.language == "python"]
+    asked = f"{block.text}\nprint(table.num_rows, table.column_names)"
+    assert terminal.run(["python", "-c", asked]) == "12 ['id', 'text', 'nfe']\n"
+
+
+@pytest.mark.usefixtures("finished")
+def test_the_page_about_statistics_goes_on_with_that_job(terminal: Terminal) -> None:
+    table, figures, report = run_commands("statistics.md")
+    assert "tokens per second" in terminal.run(table)
+    assert json.loads(terminal.run(figures))["finish_reasons"]["length"] > 0
+    terminal.run(report)
+
+
+@pytest.mark.usefixtures("finished")
+def test_the_page_about_failures_goes_on_with_that_job(terminal: Terminal) -> None:
+    errors, cut, missing, logs, stats, nothing, again = run_commands("rerun-failures.md")
+    assert terminal.run(errors) == ""
+    assert "length, 70 tokens" in terminal.run(cut)
+    assert terminal.run(missing).strip() == ""
+    terminal.run(logs)
+    assert "samples              12, 12 ok" in terminal.run(stats)
+    assert terminal.run(nothing).startswith("nothing to retry")
+    assert "accuracy             all 1.000" in terminal.run(again)
+    assert terminal.run(cut) == ""

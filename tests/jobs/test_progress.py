@@ -11,6 +11,7 @@ from jobs.progress import (
     NoProgress,
     PlainProgress,
     describe,
+    figures_of,
     open_progress,
 )
 from manifests.records import Presence
@@ -106,6 +107,38 @@ def test_a_terminal_gets_a_live_display_with_messages_above_it() -> None:
     assert "[red]worker w0 died" in shown
     assert "3 of 8 shards" in shown
     assert "12.5 per sample" in shown
+
+
+def drawn(presence: Presence, *, width: int) -> list[str]:
+    """The lines of the display, without colours."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=width)
+    with LiveProgress(console) as progress:
+        progress.update(presence)
+    return [line.rstrip() for line in stream.getvalue().splitlines() if line.strip()]
+
+
+def test_a_narrow_terminal_has_a_shorter_bar_and_no_broken_line() -> None:
+    long = {"shards_total": 10_000, "shards_done": 9_999, "eta_s": 360_000.0}
+    told = presence().model_copy(update=long)
+    names = [name for name, _ in figures_of(told)]
+    for width in (60, 100):
+        first, *figures = drawn(told, width=width)
+        assert first.endswith("99%  9999 of 10000 shards  4 d 4 h left")
+        assert [line.split()[0] for line in figures] == names
+
+
+def test_workers_that_load_their_models_are_not_missing() -> None:
+    starting = presence(done=0).model_copy(update={"workers": 0})
+    assert dict(figures_of(starting))["workers"] == "none ready yet"
+    ended = starting.model_copy(update={"finished": True})
+    assert dict(figures_of(ended))["workers"] == "0"
+
+
+def test_samples_are_told_where_they_are_not_as_many_as_rows() -> None:
+    told = presence(ok=19)
+    assert dict(figures_of(told))["rows"] == "5, 20 samples"
+    assert dict(figures_of(presence(ok=4)))["rows"] == "5"
 
 
 def test_a_live_display_of_an_empty_job_can_be_drawn() -> None:

@@ -1,6 +1,7 @@
 """Retries of whole jobs: what is chosen, what is refused, and what counts afterwards."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,22 @@ def test_all_that_was_spent_stays_counted(job: OpenJob) -> None:
     assert after.tokens_digest == before.tokens_digest
     assert after.tokens == before.tokens
     assert (after.tokens_per_batch_forward or 0) < (before.tokens_per_batch_forward or 0)
+
+
+def test_time_of_workers_is_that_of_all_revisions(
+    job: OpenJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retry_job(job, RetryRequest(shards=(0,)))
+    finish(job)
+    found = read_committed(job)
+    long = {"engine_s": 3.0}
+    spent = replace(
+        found,
+        records={shard: r.model_copy(update=long) for shard, r in found.records.items()},
+        superseded=tuple(record.model_copy(update=long) for record in found.superseded),
+    )
+    monkeypatch.setattr("jobs.stats.read_committed", lambda job: spent)
+    assert job_stats(job).engine_s == 3.0 * 4
 
 
 @pytest.mark.parametrize("request_", [ERRORS, RetryRequest(failed=True)])

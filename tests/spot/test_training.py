@@ -149,6 +149,17 @@ def test_a_resumed_training_does_not_begin_again(tmp_path: Path) -> None:
     _train(train_order_model, right_to_left(), killer)  # never comes by its first step
 
 
+@pytest.mark.parametrize("steps", [2, 20, 21])
+def test_a_short_training_warms_up_too(steps: int) -> None:
+    model = train_order_model(
+        right_to_left(),
+        shape=SHAPE,
+        settings=TrainSettings(steps=steps, batch=2),
+        report=lambda step, loss: None,
+    )
+    assert all(bool(torch.isfinite(p).all()) for p in model.parameters())
+
+
 def test_a_batch_of_nothing_but_depths_past_their_blocks_is_drawn_again() -> None:
     settings = TrainSettings(steps=9, batch=1)
     for train, data in KINDS:

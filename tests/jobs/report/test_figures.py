@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from jobs.reading import OpenJob, read_committed
-from jobs.report.figures import BlockFigures, block_figures, report_figures
-from jobs.report.sections import NUM_SLICES, throughput
+from jobs.report.figures import BlockFigures, bars_of, block_figures, report_figures
+from jobs.report.sections import NUM_SLICES, throughput, time_unit
 from manifests.documents import encode
 from manifests.journal import write_failure
 from manifests.keys import numerics_key
@@ -37,6 +37,7 @@ def fail(job: OpenJob, *, at: datetime, worker: str = "w9@h") -> None:
 def test_samples_errors_and_slowest_rows_are_those_of_the_files(job: OpenJob) -> None:
     figures = report_figures(job)
     assert figures.samples.nfe == [3, 3, 3]
+    assert figures.samples.tokens_per_forward == [5 / 3] * 3
     assert [row["id"] for row in figures.samples.errors] == ["bad"]
     assert {row["id"] for row in figures.samples.slowest} == {"r0", "r1", "r2"}
     assert figures.stats.samples == 4
@@ -48,6 +49,21 @@ def test_there_is_a_bar_for_every_committed_shard(job: OpenJob) -> None:
     assert {(bar.shard, bar.worker, bar.tokens) for bar in figures.bars} == {
         (shard, record.worker, record.counters["tokens"]) for shard, record in records.items()
     }
+
+
+def test_bars_of_one_worker_do_not_overlap(job: OpenJob) -> None:
+    second = datetime.fromisoformat(read_committed(job).records[1].committed)
+    records = {
+        shard: record.model_copy(
+            update={
+                "engine_s": 10.0,
+                "committed": (second + timedelta(seconds=9.0 * shard)).isoformat(),
+            }
+        )
+        for shard, record in read_committed(job).records.items()
+    }
+    bars = bars_of(records.values(), began=second - timedelta(seconds=10))
+    assert [(bar.start_s, bar.end_s) for bar in bars] == [(0.0, 9.0), (9.0, 19.0)]
 
 
 def test_time_begins_with_the_first_work_or_the_first_failure(job: OpenJob) -> None:
@@ -62,9 +78,9 @@ def test_time_begins_with_the_first_work_or_the_first_failure(job: OpenJob) -> N
 def test_throughput_adds_up_to_the_tokens(job: OpenJob) -> None:
     fail(job, at=datetime.fromisoformat(read_committed(job).records[0].committed) - timedelta(60))
     figures = report_figures(job)
-    points = throughput(figures)
-    slice_s = max(bar.end_s for bar in figures.bars) / NUM_SLICES
-    assert sum(rate * slice_s for _, rate in points) == pytest.approx(figures.stats.tokens)
+    slice_s = figures.end_s / NUM_SLICES
+    made = sum(rate * slice_s for rate in throughput(figures))
+    assert made == pytest.approx(figures.stats.tokens)
 
 
 def test_blocks_add_up_over_records(job: OpenJob) -> None:
@@ -101,3 +117,12 @@ def test_the_numerics_class_is_what_the_first_worker_stored(job: OpenJob) -> Non
     )
     job.store.put_if_absent(numerics_key(), encode(stored))
     assert report_figures(job).numerics["device"] == "cpu: x"
+
+
+@pytest.mark.parametrize(
+    ("end_s", "unit"), [(59.0, "seconds"), (7200.0, "minutes"), (90000.0, "hours")]
+)
+def test_a_long_job_is_not_told_in_seconds(end_s: float, unit: str) -> None:
+    name, unit_s = time_unit(end_s)
+    assert name == unit
+    assert end_s / unit_s <= 600.0

@@ -83,8 +83,14 @@ def test_what_users_and_models_wrote_is_text(job: OpenJob) -> None:
 def test_every_section_is_there(job: OpenJob) -> None:
     text = read(report_page(report_figures(job))).text
     for heading in (
-        *("Summary", "What ran", "Throughput", "Workers", "Forwards per sample"),
-        *("Seconds per sample", "Failed attempts", "Error rows", "Slowest samples"),
+        *("Summary", "Cost", "What ran", "Throughput", "Workers", "Forwards per sample"),
+        *(
+            "Tokens per forward",
+            "Seconds per sample",
+            "Failed attempts",
+            "Error rows",
+            "Slowest samples",
+        ),
     ):
         assert heading in text
     assert "Complete. The target's distribution is preserved" in text
