@@ -16,7 +16,7 @@ from benchmarks.driver_jobs import planned_job
 from jobs.driver import run_job
 from jobs.planning import PlannedJob
 from jobs.progress import NoProgress
-from manifests.job import Cluster
+from manifests.job_running import Cluster
 from manifests.protocol import read_records
 from manifests.store import LocalStore
 

@@ -15,7 +15,7 @@ from jobs.driver.pool import PoolSettings, RayPool
 from jobs.driver.tracker import Tracker
 from jobs.progress import NoProgress
 from manifests.access import Nonce
-from manifests.job import Cluster
+from manifests.job_running import Cluster
 from manifests.open_revision import OpenRevision
 from manifests.plan import plan_hash
 from manifests.records import CommitRecord, Seal

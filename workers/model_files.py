@@ -12,7 +12,8 @@ from pathlib import Path
 from manifests.errors import MissingError
 from manifests.fingerprints import FileIdentity
 from manifests.hashing import sha256_file
-from manifests.job import JobSpec, Storage
+from manifests.job import JobSpec
+from manifests.job_running import Storage
 from manifests.store.base import S3_SCHEME, is_s3
 from workers.errors import ModelFilesError
 from workers.model_cache import (

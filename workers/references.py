@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from manifests.job import Decode
+from manifests.job_decode import Decode
 from spot.canvas_decoder import CanvasDecoder
 from spot.decoder import ReferenceDecoder
 from spot.rounds import Sample

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from manifests.canvas import require_context
-from manifests.job import Decode, JobSpec
+from manifests.job import JobSpec
+from manifests.job_decode import Decode
 from manifests.staged import StagedRow
 from spot.drafters.base import Drafter
 from spot.drafters.registry import make_drafter

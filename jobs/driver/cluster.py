@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from jobs.driver.errors import DriverError
-from manifests.job import Cluster
+from manifests.job_running import Cluster
 
 _OBJECT_STORE_BYTES = 128 * 1024 * 1024
 _ENVIRONMENT = {

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from jobs.inputs.in_s3 import find_objects
 from manifests.errors import InputError
-from manifests.job import Storage
 from manifests.job_input import Input, InputFormat
+from manifests.job_running import Storage
 from manifests.store import is_s3
 
 FileFormat = Literal["jsonl", "parquet", "csv", "tsv", "arrow"]

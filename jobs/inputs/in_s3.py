@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from manifests.errors import InputError, MissingError
-from manifests.job import Storage
+from manifests.job_running import Storage
 
 FIELD = "input.uri"
 

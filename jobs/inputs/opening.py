@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from manifests.errors import InputError, StoreError
 from manifests.fingerprints import FileIdentity
-from manifests.job import Storage
+from manifests.job_running import Storage
 from manifests.store import is_s3
 
 _CHUNK_BYTES = 1 << 20

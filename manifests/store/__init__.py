@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from manifests.errors import ManifestError
-from manifests.job import Storage
+from manifests.job_running import Storage
 from manifests.store.base import Store, is_s3
 from manifests.store.local import LocalStore
 from manifests.store.memory import MemoryStore

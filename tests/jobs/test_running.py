@@ -7,7 +7,7 @@ import pytest
 from jobs.errors import JobError
 from jobs.running import failed_too_often, run_planned
 from jobs.stats import JobStats, job_stats
-from manifests.job import Cluster
+from manifests.job_running import Cluster
 from manifests.journal import write_presence
 from tests.jobs.support import commit, finished_job, planned_job, prompts
 from tests.jobs.test_progress import presence

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.driver import RunResult, run_job
-from manifests.job import Cluster, Retry
+from manifests.job_running import Cluster, Retry
 from tests.jobs.driver.fakes import FakeSink
 from tests.manifests.builders import StoredJob, make_job
 from tests.ray.gates import GateFolder

@@ -12,7 +12,7 @@ import jobs.driver.rivals
 from jobs.driver import run_job
 from jobs.errors import JobError
 from jobs.progress import PlainProgress
-from manifests.job import Cluster
+from manifests.job_running import Cluster
 from manifests.plan import read_plan
 from manifests.store import open_store
 

@@ -4,7 +4,7 @@ import pytest
 
 from jobs.planning import PlannedJob
 from jobs.running import run_planned
-from manifests.job import Cluster
+from manifests.job_running import Cluster
 from tests.jobs.driver.fakes import FakeSink
 from tests.manifests.builders import StoredJob
 from tests.ray.outputs import assert_whole

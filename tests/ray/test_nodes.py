@@ -13,7 +13,8 @@ import pytest
 
 from jobs.driver import RunResult, run_job
 from jobs.planning import plan_job
-from manifests.job import Cluster, JobSpec, Retry
+from manifests.job import JobSpec
+from manifests.job_running import Cluster, Retry
 from manifests.journal import read_failures
 from manifests.keys import commit_prefix
 from manifests.protocol import read_record

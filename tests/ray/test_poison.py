@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from manifests.job import Retry
+from manifests.job_running import Retry
 from manifests.journal import read_failures
 from manifests.protocol import read_seal
 from manifests.verification import verify_structure

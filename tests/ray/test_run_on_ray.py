@@ -10,7 +10,7 @@ import pytest
 
 import jobs.driver.run
 from jobs.driver.errors import RefusedWorkerError
-from manifests.job import Retry
+from manifests.job_running import Retry
 from manifests.journal import read_failures
 from manifests.keys import commit_key
 from tests.jobs.driver.fakes import FakeSink

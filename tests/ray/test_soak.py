@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from manifests.job import Retry
+from manifests.job_running import Retry
 from manifests.journal import read_failures
 from tests.manifests.builders import StoredJob, make_job
 from tests.ray.conftest import Run

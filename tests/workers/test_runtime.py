@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import workers.runtime
-from manifests.job import Decode, JobSpec
+from manifests.job import JobSpec
+from manifests.job_decode import Decode
 from manifests.staged import StagedRow
 from spot.drafters.checkpoint import DrafterConfig, OrderModelShape, save_drafter
 from spot.drafters.order_model import OrderModel

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from manifests.errors import MissingError, RefusedError, StoreError, UnknownOutcomeError
-from manifests.job import Storage
+from manifests.job_running import Storage
 from manifests.store.s3.outcomes import explain, judge
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from fsspec.utils import glob_translate
 
-from manifests.job import Storage
+from manifests.job_running import Storage
 from manifests.store.s3.client import S3Client
 from manifests.store.s3.location import Location, parse_location
 from manifests.store.s3.objects import ObjectFacts, S3Objects

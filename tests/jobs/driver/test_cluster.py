@@ -7,7 +7,7 @@ import ray
 
 from jobs.driver.cluster import ray_cluster
 from jobs.driver.errors import DriverError
-from manifests.job import Cluster
+from manifests.job_running import Cluster
 
 
 def refuse(error: Exception) -> Any:

@@ -13,7 +13,8 @@ from jobs.driver.result import EXIT_CODES, Outcome, RunResult
 from jobs.driver.tracker import Tracker
 from jobs.progress import NoProgress
 from manifests.errors import DamagedError
-from manifests.job import Cluster, JobSpec, Retry
+from manifests.job import JobSpec
+from manifests.job_running import Cluster, Retry
 from manifests.journal import read_presences, write_presence
 from manifests.keys import commit_key
 from manifests.protocol import read_seal, seal_job

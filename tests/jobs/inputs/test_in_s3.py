@@ -10,7 +10,7 @@ import pytest
 from jobs.inputs.opening import identify
 from manifests.errors import InputError, ManifestError
 from manifests.hashing import sha256_hex
-from manifests.job import Storage
+from manifests.job_running import Storage
 from manifests.store import open_store
 from tests.jobs.inputs.support import rows_over
 

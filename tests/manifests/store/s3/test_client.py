@@ -13,7 +13,7 @@ from manifests.errors import (
     StoreError,
     UnknownOutcomeError,
 )
-from manifests.job import Storage
+from manifests.job_running import Storage
 from manifests.store.s3 import S3Client
 from tests.manifests.store.s3.test_outcomes import answered
 

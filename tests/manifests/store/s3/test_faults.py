@@ -14,7 +14,7 @@ from manifests.errors import (
     StoreError,
     UnknownOutcomeError,
 )
-from manifests.job import Storage
+from manifests.job_running import Storage
 from manifests.plan import write_plan
 from manifests.protocol import commit_shard, read_records, seal_job
 from manifests.store.s3 import S3Client, S3Objects, S3Store, parse_location

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from manifests.errors import MissingError
-from manifests.job import Storage
+from manifests.job_running import Storage
 from manifests.store import open_store
 from manifests.store.s3.files import download, find_files, fixed_folder, has_magic, look_up
 from manifests.store.s3.files import open_file as open_remote

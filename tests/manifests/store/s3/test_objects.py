@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from manifests.errors import StoreError
-from manifests.job import Storage
+from manifests.job_running import Storage
 from manifests.store.s3 import Location, S3Objects
 
 
