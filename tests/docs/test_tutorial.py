@@ -1,4 +1,4 @@
-"""The tutorial, command by command; on 16 of its 500 rows, so 64 of its 2,000 samples."""
+"""The tutorial, command by command; on 8 of its 500 rows, so 32 of its 2,000 samples."""
 
 import signal
 import subprocess
@@ -14,8 +14,8 @@ from tests.docs.terminal import LIMIT_S, Terminal
 from tests.workers.conditions import wait_for
 
 pytestmark = [pytest.mark.cli, pytest.mark.ray, pytest.mark.timeout(600)]
-SMALLER = ("input.limit=16", "shards.rows=1", "cluster.workers=1")
-NUM_SAMPLES = 64
+SMALLER = ("input.limit=8", "shards.rows=1", "cluster.workers=1")
+NUM_SAMPLES = 32
 JOB = Path("out/tutorial/job")
 DRAINED = 3
 
