@@ -1,12 +1,14 @@
 """Wall-clock rows: the policies of a cell take turns, a row is the median of its ratios.
 
-Machines drift, so a policy's ratio is taken against the draft-free run of the same turn. A fixed
-policy under half of draft-free speed has no second turn.
+Machines drift, so a policy's ratio is taken against the draft-free run of the same turn, and a run
+leaves caches and memory to the next one, so every turn has an order of its own. A fixed policy
+under half of draft-free speed has no second turn.
 """
 
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
+from random import Random
 from statistics import median
 
 from benchmarks.batching.cells import POLICIES, Cell, Policy
@@ -60,7 +62,7 @@ class WallClock:
             self._bench.run(cell, drafter=drafter, budget=budget, num_samples=WARM_UP)
         turns = {policy: Turns() for policy in self._policies}
         for turn in range(self._repeats):
-            self._turn(cell, players, turns, first=turn == 0)
+            self._turn(cell, players, turns, turn=turn)
         free = turns["draft_free"].runs[0]
         rows = []
         for policy, taken in turns.items():
@@ -75,17 +77,17 @@ class WallClock:
         players: dict[Policy, tuple[Drafter | None, BudgetPolicy]],
         turns: dict[Policy, Turns],
         *,
-        first: bool,
+        turn: int,
     ) -> None:
-        speed = 0.0
-        for policy, (drafter, budget) in players.items():
-            seen = turns[policy].ratios
-            if not first and policy not in ("draft_free", "auto") and seen[0] < TOO_SLOW:
+        runs: dict[Policy, Run] = {}
+        for policy in Random(turn).sample(list(players), len(players)):
+            if turn and policy not in ("draft_free", "auto") and turns[policy].ratios[0] < TOO_SLOW:
                 continue
-            run = self._bench.run(cell, drafter=drafter, budget=budget)
-            speed = run.tokens_per_s if policy == "draft_free" else speed
+            drafter, budget = players[policy]
+            runs[policy] = self._bench.run(cell, drafter=drafter, budget=budget)
+        for policy, run in runs.items():
             turns[policy].runs.append(run)
-            turns[policy].ratios.append(run.tokens_per_s / speed)
+            turns[policy].ratios.append(run.tokens_per_s / runs["draft_free"].tokens_per_s)
 
     def _player(self, policy: Policy, cell: Cell) -> tuple[Drafter | None, BudgetPolicy]:
         mask_id = self._bench.target.spec.mask_id
