@@ -27,7 +27,7 @@ PROBE = Ask(2, depth=2)
 FAMILIAR = 3.0  # a bin of the profile is probed at any price until so much of it was seen
 SLACK = 0.8  # drafts are grown down to this share of what one must be worth
 # How long a shut gate is believed, at first and at most, and of how many loads it is remembered.
-SHUT_ROUNDS, MOST_SHUT_ROUNDS, MOST_LOADS = 16, 256, 256
+SHUT_ROUNDS, MOST_SHUT_ROUNDS, MOST_LOADS = 32, 256, 256
 QUIET_ROUNDS = 16  # of rounds without drafts, one in so many is learnt from
 REALISM_MEMORY, FORGIVENESS = 0.02, 0.002
 LEAN_MEMORY, LEAN_LIMIT = 0.1, 1.5
@@ -102,7 +102,7 @@ class AutoBudget:
         if not roots:
             return []
         openness = sum(root.masked.bit_length() for root in roots)
-        load = (num_sequences, openness // max(1, len(roots) // 2))
+        load = (num_sequences, openness // len(roots))
         if self.shut.holds(load, now=self.num_rounds):
             return self._probe(roots, base)
         self.leans = {r.name: self.leans.get(r.name, 1.0) for r in roots}

@@ -21,6 +21,7 @@ from workers.budget import BudgetPolicy
 from workers.profiling import profile
 
 WARM_UP = 4  # samples that every policy decodes before it is measured
+LEARNING = 16  # the same of the policy that learns: a job is long, and these runs are short
 TOO_SLOW = 0.5
 
 Progress = Callable[[str], None]
@@ -58,8 +59,9 @@ class WallClock:
     def rows(self, cell: Cell) -> list[EngineRow]:
         """One row for each policy."""
         players = {policy: self._player(policy, cell) for policy in self._policies}
-        for drafter, budget in players.values():
-            self._bench.run(cell, drafter=drafter, budget=budget, num_samples=WARM_UP)
+        for policy, (drafter, budget) in players.items():
+            num_samples = LEARNING if policy == "auto" else WARM_UP
+            self._bench.run(cell, drafter=drafter, budget=budget, num_samples=num_samples)
         turns = {policy: Turns() for policy in self._policies}
         for turn in range(self._repeats):
             self._turn(cell, players, turns, turn=turn)
