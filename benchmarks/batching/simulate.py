@@ -9,12 +9,11 @@ from benchmarks.batching.document import EngineRow
 from benchmarks.batching.recorded import Recording, RecordingTarget, ReplayedTarget
 from benchmarks.batching.runs import Bench, Run, drafter_for, fixed, row_of
 from benchmarks.batching.simulated import SimulatedClock, SimulatedDrafter, SimulatedTarget
-from benchmarks.batching.wall import Progress
+from benchmarks.batching.wall import LEARNING, Progress
 from benchmarks.workload import Workload
 from spot.targets.base import Target
 from workers.profiling import profile
 
-WARM_UP = 16  # samples that every policy decodes before it is measured
 FEWEST = 32  # samples of a cell: drafts at a run's tail are few, and so is their luck
 
 
@@ -94,18 +93,20 @@ def simulated_run(
     bench: Bench,
     workload: Workload,
 ) -> Run:
-    """One policy, alone on a clock of its own, after it has warmed up.
+    """One policy, alone on a clock of its own.
 
-    The automatic budget profiles the simulated machine.
+    The automatic budget profiles the simulated machine, and has learnt from some samples.
     """
     clock = SimulatedClock()
     modelled = Bench(
         target=SimulatedTarget(target, table, clock), requests=bench.requests, clock=clock
     )
     real = drafter_for(policy, cell.transition, workload, mask_id=target.spec.mask_id)
-    if real is None:
-        return modelled.run(cell, drafter=None, budget=fixed(policy), num_samples=samples_of(cell))
-    drafter = SimulatedDrafter(real, table, clock)
-    budget = profile(modelled.target, drafter, clock=clock) if policy == "auto" else fixed(policy)
-    modelled.run(cell, drafter=drafter, budget=budget, num_samples=WARM_UP)
-    return modelled.run(cell, drafter=drafter, budget=budget, num_samples=samples_of(cell))
+    drafter = None if real is None else SimulatedDrafter(real, table, clock)
+    num_samples = samples_of(cell)
+    if policy != "auto":
+        return modelled.run(cell, drafter=drafter, budget=fixed(policy), num_samples=num_samples)
+    assert drafter is not None, "the automatic budget has a drafter"
+    budget = profile(modelled.target, drafter, clock=clock)
+    modelled.run(cell, drafter=drafter, budget=budget, num_samples=LEARNING)
+    return modelled.run(cell, drafter=drafter, budget=budget, num_samples=num_samples)
