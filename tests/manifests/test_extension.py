@@ -50,6 +50,9 @@ def test_an_extended_plan_is_the_plan_with_more_rows(sealed_job: StoredJob) -> N
     assert (plan.rows, len(plan.shards), plan.rows_sha256) == (8, 4, GROWN_SHA)
     assert (plan.input, plan.extended_in) == (GROWN_INPUT, (1,))
     assert [shard.shard for shard in opened.shards] == [2, 3]
+    assert opened.decision is not None
+    assert opened.decision.extension is not None
+    assert opened.decision.extension.num_rows == sum(shard.rows for shard in opened.shards)
     assert plan.shards[:2] == sealed_job.plan.shards
 
 

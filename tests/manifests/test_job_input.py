@@ -23,6 +23,14 @@ URI = "/data/prompts.jsonl"
             {"uri": URI, "columns": {"prompt": "p", "messages": "m"}},
             "`messages` replaces `prompt`; remove one of the two",
         ),
+        (
+            {"uri": URI, "format": "jsonl", "delimiter": ";"},
+            "input.delimiter has no effect with input.format jsonl",
+        ),
+        *(
+            ({"uri": URI, "format": "csv", "delimiter": delimiter}, "give one ASCII character")
+            for delimiter in (";;", "\n", '"', "\u00a7")
+        ),
     ],
 )
 def test_inputs_that_cannot_work_are_refused(source: dict[str, Any], message: str) -> None:
@@ -83,6 +91,12 @@ def test_prompts_that_can_be_made_are_accepted() -> None:
     assert job.prompt.chat_template == "none"
     job = job_spec(input={"uri": [URI, "/b.jsonl"]}, prompt={"template": "{a}", "system": "s"})
     assert (job.input.uris, job.prompt.system) == ((URI, "/b.jsonl"), "s")
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", None])
+def test_csv_files_may_have_a_delimiter(delimiter: str | None) -> None:
+    job = job_spec(input={"uri": "/data/a.csv", "delimiter": delimiter})
+    assert job.input.delimiter == delimiter
 
 
 def test_one_uri_is_a_list_of_one() -> None:
