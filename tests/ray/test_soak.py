@@ -91,7 +91,8 @@ def test_a_job_under_poisson_kills_is_the_job_without_them(
     hooks = Hooks(tmp_path / "hooks")
     hooks.folder.mkdir()
     hooks.slow(0.02)  # so that kills meet workers that work
-    retry = Retry(lease_s=3.0, infrastructure_attempts=100)
+    # A worker may be frozen before it is ready, too.
+    retry = Retry(lease_s=3.0, starting_s=45.0, infrastructure_attempts=100)
     result = run(workers=2, retry=retry, env=hooks.env)
     killer.stop()
     assert result.outcome == "sealed"
