@@ -90,9 +90,7 @@ def transitions(
     pair, position = chosen.nonzero(as_tuple=True)
     row = conditionals.row_of[states[pair], position]
     absolute = starts[pair] + position
-    drawn = _drawn(
-        conditionals, row, keys=keys[pair], positions=absolute, steps=steps[pair], rule=rule
-    )
+    drawn = _drawn(conditionals, _Rows(row, keys[pair], absolute, steps[pair]), rule)
     counts = chosen.sum(-1).cpu().numpy()
     return Transitions(
         first=np.concatenate([[0], np.cumsum(counts)]),
@@ -113,42 +111,32 @@ class _Drawn(NamedTuple):
     log_probability: Tensor
 
 
-def _drawn(
-    conditionals: Conditionals,
-    rows: Tensor,
-    *,
-    keys: Tensor,
-    positions: Tensor,
-    steps: Tensor,
-    rule: Rule,
-) -> _Drawn:
+class _Rows(NamedTuple):
+    """Rows that commit, and whose noise they take, int64 [R] each."""
+
+    row: Tensor
+    keys: Tensor
+    positions: Tensor
+    steps: Tensor
+
+
+def _drawn(conditionals: Conditionals, rows: _Rows, rule: Rule) -> _Drawn:
     """The tokens of chosen rows, a piece of the vocabulary's rows at a time."""
-    best_log = conditionals.confidence[rows]
     if rule.temperature == 0.0:
-        return _Drawn(conditionals.token[rows], best_log, best_log)
+        best_log = conditionals.confidence[rows.row]
+        return _Drawn(conditionals.token[rows.row], best_log, best_log)
     size = rows_at_once(conditionals.logits.shape[1], bytes_each=DRAWING_BYTES)
-    parts = [
-        _draw_piece(
-            conditionals, rows[p], keys=keys[p], positions=positions[p], steps=steps[p], rule=rule
-        )
-        for p in torch.arange(len(rows), device=rows.device).split(size)
-    ]
+    pieces = zip(*(column.split(size) for column in rows), strict=True)
+    parts = [_draw_piece(conditionals, _Rows(*piece), rule) for piece in pieces]
     return _Drawn(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
-def _draw_piece(
-    conditionals: Conditionals,
-    rows: Tensor,
-    *,
-    keys: Tensor,
-    positions: Tensor,
-    steps: Tensor,
-    rule: Rule,
-) -> _Drawn:
+def _draw_piece(conditionals: Conditionals, rows: _Rows, rule: Rule) -> _Drawn:
     """Above temperature 0."""
-    logits, best_log = conditionals.logits[rows], conditionals.confidence[rows]
-    token = draw(logits, keys=keys, positions=positions, steps=steps, rule=rule)
-    drop = logits.gather(1, token[:, None]) - logits.gather(1, conditionals.token[rows][:, None])
+    logits, best_log = conditionals.logits[rows.row], conditionals.confidence[rows.row]
+    token = draw(logits, keys=rows.keys, positions=rows.positions, steps=rows.steps, rule=rule)
+    best = conditionals.token[rows.row]
+    drop = logits.gather(1, token[:, None]) - logits.gather(1, best[:, None])
     own = drawn_confidence(logits, token, rule).float() if rule.is_released else best_log
     return _Drawn(token, own, best_log + drop[:, 0])
 
