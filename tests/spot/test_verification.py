@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from spot.limits import Ending, Limits
+from spot.targets import logit_rows
 from spot.targets.base import Conditionals, State
+from spot.targets.logit_rows import rows_at_once
 from spot.trajectory import Commit, Move
 from spot.transition import Rule, draw
 from spot.verification import (
@@ -149,6 +151,16 @@ def test_pairs_share_a_state_and_draw_for_themselves() -> None:
             rule=rule,
         )
         assert [c.token for c in move] == alone.tolist()
+
+
+def test_tokens_drawn_in_pieces_are_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule, keys = Rule(name="threshold", tau=0.01, temperature=2.0), list(range(40))
+    whole = _transitions(rule, states=[1] * 40, keys=keys)
+    monkeypatch.setattr(logit_rows, "PIECE_BYTES", 1)  # a piece is one tile of rows
+    assert len(whole.token) > 2 * rows_at_once(7)
+    pieces = _transitions(rule, states=[1] * 40, keys=keys)
+    for name in Transitions._fields:
+        assert np.array_equal(getattr(pieces, name), getattr(whole, name))
 
 
 def test_the_log_probability_of_a_commit_is_untempered_and_that_of_its_token() -> None:
