@@ -87,6 +87,25 @@ def s3_bucket(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     return s3_server.new_bucket()
 
 
+@pytest.fixture(scope="session")
+def cluster_address() -> Iterator[str]:
+    """One real Ray cluster with places for two workers; drivers connect and disconnect."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(
+        initialize_head=True,
+        connect=False,
+        head_node_args={
+            "num_cpus": 2,
+            "num_gpus": 0,
+            "include_dashboard": False,
+            "object_store_memory": 128 * 1024 * 1024,
+        },
+    )
+    yield cluster.address
+    cluster.shutdown()
+
+
 def living_children() -> list[psutil.Process]:
     """Child processes that a test could have leaked.
 

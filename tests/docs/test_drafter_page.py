@@ -17,9 +17,9 @@ FEWER = ("--steps", "20", "--batch", "16")
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
+def terminal(tmp_path: Path, cluster_address: str) -> Iterator[Terminal]:
     """Where everything is typed."""
-    yield Terminal(place=tmp_path, smaller=SMALLER)
+    yield Terminal(place=tmp_path, smaller=(*SMALLER, f"cluster.address={cluster_address}"))
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
 
 

@@ -21,9 +21,9 @@ DRAINED = 3
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Terminal:
-    """Where everything is typed."""
-    return Terminal(place=tmp_path, smaller=SMALLER)
+def terminal(tmp_path: Path, cluster_address: str) -> Terminal:
+    """Where everything is typed; its runs share a cluster."""
+    return Terminal(place=tmp_path, smaller=(*SMALLER, f"cluster.address={cluster_address}"))
 
 
 @pytest.fixture

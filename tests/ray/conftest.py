@@ -1,6 +1,6 @@
-"""One Ray cluster for the whole folder, and a planned job of six shards without a model."""
+"""A planned job of six shards without a model, and its runs on the shared cluster."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +14,6 @@ from tests.ray.gates import GateFolder
 from workers.gate import VARIABLE
 
 Run = Callable[..., RunResult]
-
-
-@pytest.fixture(scope="session")
-def cluster_address() -> Iterator[str]:
-    """A real cluster with places for two workers; drivers connect and disconnect."""
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(
-        initialize_head=True,
-        connect=False,
-        head_node_args={
-            "num_cpus": 2,
-            "num_gpus": 0,
-            "include_dashboard": False,
-            "object_store_memory": 128 * 1024 * 1024,
-        },
-    )
-    yield cluster.address
-    cluster.shutdown()
 
 
 @pytest.fixture

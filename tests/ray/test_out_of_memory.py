@@ -1,7 +1,6 @@
 """A worker whose memory does not hold the batch goes on with a smaller one, through the CLI."""
 
 import json
-import os
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -46,7 +45,7 @@ sys.meta_path.insert(0, Tighten())
 """
 
 
-def _job(folder: Path) -> Path:
+def _job(folder: Path, *, address: str) -> Path:
     rows = [{"prompt": f"say {i} and then something of another length {'x' * i}"} for i in range(9)]
     write_rows(folder / "prompts.jsonl", rows)
     write_sdar_twin(folder / "twin")
@@ -57,15 +56,16 @@ def _job(folder: Path) -> Path:
         f"output: {{uri: {folder / 'roomy'}}}\n"
         "decode: {max_tokens: 12, numerics: fast}\n"  # fast: the probe would ask for more room
         "shards: {rows: 3}\n"
-        "cluster: {batch: 6}\n"
+        f"cluster: {{batch: 6, address: '{address}'}}\n"
     )
     return path
 
 
 def _run(job: Path, out: Path, *, tight: Path | None = None) -> None:
-    environment = dict(os.environ) | ({"PYTHONPATH": str(tight)} if tight else {})
     command = [str(COMMAND), "run", str(job), "--set", f"output.uri={out}"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if tight:
+        command += ["--set", f"cluster.env={{PYTHONPATH: {tight}}}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -80,8 +80,10 @@ def _out_of_memory(out: Path) -> int:
     return sum(record["counters"]["out_of_memory"] for record in records)
 
 
-def test_a_batch_that_does_not_fit_is_halved_and_the_outputs_are_the_same(tmp_path: Path) -> None:
-    job, tight = _job(tmp_path), tmp_path / "tight"
+def test_a_batch_that_does_not_fit_is_halved_and_the_outputs_are_the_same(
+    tmp_path: Path, cluster_address: str
+) -> None:
+    job, tight = _job(tmp_path, address=cluster_address), tmp_path / "tight"
     tight.mkdir()
     (tight / "sitecustomize.py").write_text(SITE_CUSTOMIZE)
     _run(job, tmp_path / "roomy")
