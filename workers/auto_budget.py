@@ -5,7 +5,7 @@ A draft costs a whole block and saves at most one transition later. Two decision
 
 * the *gate*, before anything is drafted: from what recent drafts were worth and what forwards,
   levels of the drafter and the host cost, it says who drafts, how many and how deep. Where nobody
-  should, a probe now and then keeps the knowledge fresh for less than 1% of the time.
+  should, a probe now and then keeps the knowledge fresh for less than 0.1% of the time.
 * the *prefix scan*, once masses are known: of all candidates, sorted by worth, the best prefix. The
   price of a second is what the gate expects of it, corrected by what such rounds really gave.
 """
@@ -22,7 +22,7 @@ from workers.masses import CHILD, NUM_BINS, Calibration, MassProfile, bin_of, by
 
 MAX_DRAFTS = 24
 GAIN = 1.02  # drafting must promise this much more than not drafting
-PROBE_SHARE = 0.001  # of the time
+PROBE_SHARE = 0.0003  # of the time
 PROBE = Ask(2, depth=2)
 FAMILIAR = 3.0  # a bin of the profile is probed at any price until so much of it was seen
 SLACK = 0.8  # drafts are grown down to this share of what one must be worth

@@ -22,6 +22,7 @@ class Scripted:
 
     def __init__(self, seconds: dict[str, list[float]]) -> None:
         self.seconds, self.taken = seconds, Counter[str]()
+        self.order: list[str] = []
         self.clock: Callable[[], float] = lambda: 0.0
         self.target = load(Workload(num_prompts=2, max_tokens=32)).target
 
@@ -30,6 +31,7 @@ class Scripted:
             return Run(1, 1.0, COUNTERS, [])
         seconds = self.seconds[drafter][self.taken[drafter]]
         self.taken[drafter] += 1
+        self.order.append(drafter)
         return Run(100, seconds, COUNTERS, [])
 
 
@@ -43,7 +45,7 @@ def _rows(monkeypatch: pytest.MonkeyPatch, seconds: dict[str, list[float]]) -> A
         progress=lambda _: None,
         policies=("draft_free", "d8", "auto"),
     )
-    return clock.rows(CELL), bench.taken
+    return clock.rows(CELL), bench
 
 
 @pytest.mark.models
@@ -63,5 +65,15 @@ def test_a_fixed_policy_under_half_speed_has_no_second_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seconds = {"draft_free": [1.0] * 3, "d8": [3.0], "auto": [3.0] * 3}
-    _, taken = _rows(monkeypatch, seconds)
-    assert taken == {"draft_free": 3, "d8": 1, "auto": 3}
+    _, bench = _rows(monkeypatch, seconds)
+    assert bench.taken == {"draft_free": 3, "d8": 1, "auto": 3}
+
+
+@pytest.mark.models
+def test_every_turn_has_all_policies_in_an_order_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, bench = _rows(monkeypatch, {policy: [1.0] * 3 for policy in ("draft_free", "d8", "auto")})
+    turns = [tuple(bench.order[start : start + 3]) for start in (0, 3, 6)]
+    assert all(sorted(turn) == ["auto", "d8", "draft_free"] for turn in turns)
+    assert len(set(turns)) > 1
