@@ -8,9 +8,11 @@ keeps its token with probability 1 - eps and spreads eps evenly over the vocabul
 with d and with how rare the token is. The most probable token stays the right one.
 
 Cross entropy hardly sees whether a small eps is right within a factor, yet such factors decide the
-order of strict decoding. Squared errors of the doubts, log(-log p), therefore stand beside it; and
-distances count a known token on the right half a step farther and later positions a little
-farther, so that few positions are equally sure by construction.
+order of strict decoding. Squared errors of the doubts, log(-log p), therefore stand beside it, and
+a cross entropy over the positions of a block: the surest one is to be the one that the labels name.
+Distances count a known token on the right half a step farther, and every place behind the block's
+first masked one half a step more: models of natural text write mostly from left to right, and few
+positions are equally sure by construction.
 
 Legend: B sequences, N noised positions, L block length, R masked positions, V vocabulary.
 """
@@ -21,14 +23,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-BASE, GROWTH, CEILING = 0.003, 1.7, 0.7
-RIGHT_STEP, TILT = 0.5, 0.1  # steps that a known token on the right, and each place, add
-DOUBT_WEIGHT = 0.3
+BASE, GROWTH, CEILING = 0.003, 2.2, 0.7
+RIGHT_STEP, TILT = 0.5, 0.5  # steps that a known token on the right, and each place, add
+DOUBT_WEIGHT, ORDER_WEIGHT = 0.3, 1.0
+ORDER_SCALE = 0.2  # doubts that differ by this much count as different
 MEDIAN_BITS, BITS_PER_DOUBLING = 7.0, 2.0
 
 
 def distance(masked: Tensor, *, block_length: int) -> Tensor:
-    """Steps to the nearest known position of the block, or to the block before it, with the tilt.
+    """Steps to the nearest known position of the block, or to the block before it, and the tilt.
+
+    The tilt counts from the first masked position of the block, so the next place is always near.
 
     Args:
         masked: bool [B, N], N a multiple of L.
@@ -42,7 +47,8 @@ def distance(masked: Tensor, *, block_length: int) -> Tensor:
     before = places.masked_fill(~known, -1).cummax(-1).values
     after = places.masked_fill(~known, 2 * block_length).flip(-1).cummin(-1).values.flip(-1)
     nearest = torch.minimum(places - before, after - places + RIGHT_STEP)
-    return (nearest + TILT * places).flatten(1)
+    first = places.masked_fill(known, block_length).amin(-1, keepdim=True)
+    return (nearest + TILT * (places - first)).flatten(1)
 
 
 def rarity(sequences: Iterable[list[int]], *, vocab_size: int) -> Tensor:
@@ -85,3 +91,24 @@ def doubt_error(hard: Tensor, eps: Tensor, *, vocab_size: int) -> Tensor:
     wanted = -torch.log1p(-eps * (1.0 - 1.0 / vocab_size))
     error = hard.clamp(min=1e-7).log() - wanted.clamp(min=1e-7).log()
     return functional.smooth_l1_loss(error, torch.zeros_like(error), reduction="none")
+
+
+def order_loss(logits: Tensor, labels: Tensor, eps: Tensor, masked: Tensor) -> Tensor:
+    """Cross entropy of the surest position of each block against the one that the labels name.
+
+    Args:
+        logits: fp32 [R, V].
+        labels: int64 [R].
+        eps: fp32 [R], positive.
+        masked: bool [B, L], R of them; a row is one block.
+
+    Returns:
+        fp32 [], the mean over blocks with a masked position.
+    """
+    hard = functional.cross_entropy(logits, labels, reduction="none").clamp(min=1e-7)
+    scores = torch.full(masked.shape, -torch.inf)
+    wanted = torch.full(masked.shape, torch.inf)
+    scores[masked] = -hard.log() / ORDER_SCALE
+    wanted[masked] = eps
+    some = masked.any(-1)
+    return functional.cross_entropy(scores[some], wanted[some].argmin(-1))

@@ -23,7 +23,7 @@ collect() { # NAME ROWS SETTING...: decode training prompts without drafts, keep
 collect strict 700
 collect strict-on 60 --set decode.ignore_eos=true
 "$bin/spotbatch" drafter train --data "$out/data/strict" --data "$out/data/strict-on" \
-  --out "$out/drafter" --steps "$((5000 / part))" "${shape[@]}"
+  --out "$out/drafter" --steps "$((7000 / part))" "${shape[@]}"
 
 data=()
 for tau in 0.9 0.95 0.8; do

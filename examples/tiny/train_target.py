@@ -22,7 +22,14 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from examples.tiny.batches import IGNORED, batches, block_batch, causal_batch
 from examples.tiny.build_tokenizer import END_OF_TEXT, MASK, TURN_END, VOCAB_SIZE, build
 from examples.tiny.noising import mask_blocks
-from examples.tiny.softening import distance, noise_mass, rarity, soft_loss
+from examples.tiny.softening import (
+    ORDER_WEIGHT,
+    distance,
+    noise_mass,
+    order_loss,
+    rarity,
+    soft_loss,
+)
 from examples.tiny.strict_accuracy import causal_accuracy, strict_accuracy
 
 BLOCK_LENGTH = 32
@@ -177,6 +184,9 @@ def train_blocks(
             eps = noise_mass(far, factor[labels[masked]])
         each = soft_loss(logits, labels[masked], eps)
         loss = (each * weights[masked]).sum() / batch.answer.sum()
+        if stage.soft:
+            blocks = masked.view(-1, BLOCK_LENGTH)
+            loss = loss + ORDER_WEIGHT * order_loss(logits, labels[masked], eps, blocks)
         optimizers.step(loss, rate=stage.rate(step))
         losses.append(loss.item())
         if step % 50 == 0:

@@ -1,5 +1,7 @@
 """Soft labels: less sure the farther a position looks, and rightly so within a factor."""
 
+import math
+
 import torch
 
 from examples.tiny.softening import (
@@ -8,6 +10,7 @@ from examples.tiny.softening import (
     distance,
     doubt_error,
     noise_mass,
+    order_loss,
     rarity,
     soft_loss,
 )
@@ -24,7 +27,9 @@ def test_the_nearest_known_token_counts_and_on_the_right_half_a_step_more() -> N
     places = torch.arange(L)
     nearest = torch.tensor([0, 1, 1 + RIGHT_STEP, 0, 1, 2, 3, 4])
     masked = _masked("a__b____")[0]
-    assert torch.allclose(found[masked], (nearest + TILT * places)[masked])
+    # The tilt counts from the first masked position, so what is known before it is all the same.
+    assert torch.allclose(found[masked], (nearest + TILT * (places - 1))[masked])
+    assert torch.equal(distance(_masked("aaaaa_b_"), block_length=L)[0, 5:6], torch.tensor([1.0]))
 
 
 def test_the_block_before_is_known_and_the_one_behind_is_not() -> None:
@@ -71,3 +76,17 @@ def test_without_eps_it_is_plain_cross_entropy() -> None:
     logits, labels = torch.randn(5, 16), torch.arange(5)
     plain = torch.nn.functional.cross_entropy(logits, labels, reduction="none")
     assert torch.allclose(soft_loss(logits, labels, torch.zeros(5)), plain)
+
+
+def test_the_order_loss_falls_as_the_position_with_the_least_eps_becomes_the_surest() -> None:
+    masked = torch.tensor([[True, True, False], [False, True, False], [False, False, False]])
+    labels, eps = torch.tensor([0, 1, 2]), torch.tensor([0.3, 0.01, 0.2])
+
+    def loss(first: float, second: float) -> float:
+        logits = torch.zeros(3, 4)
+        logits[[0, 1, 2], labels] = torch.tensor([first, second, 1.0])
+        return order_loss(logits, labels, eps, masked).item()
+
+    assert loss(4.0, 1.0) > loss(2.0, 2.0) > loss(1.0, 4.0)
+    # A block with one masked position has no order, one without any does not count.
+    assert abs(loss(2.0, 2.0) - math.log(2.0) / 2) < 1e-6
