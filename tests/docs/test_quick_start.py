@@ -30,10 +30,10 @@ Printed = dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    """Where everything is typed."""
+def terminal(tmp_path_factory: pytest.TempPathFactory, cluster_address: str) -> Iterator[Terminal]:
+    """Where everything is typed; the pages' runs share a cluster, the README's has its own."""
     place = Path(tmp_path_factory.mktemp("newcomer"))
-    yield Terminal(place=place, smaller=SMALLER)
+    yield Terminal(place=place, smaller=(*SMALLER, f"cluster.address={cluster_address}"))
     shutil.rmtree(place / "out", ignore_errors=True)
 
 

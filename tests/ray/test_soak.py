@@ -25,6 +25,7 @@ NUM_SHARDS = int(os.environ.get("SOAK_SHARDS", "40"))
 MEAN_GAP = 8.0  # shards between two kills
 # An exit in an orderly way, the end without a word, and silence.
 MODES = (signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP)
+UNKNOWN = (".__init__", ".report")
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(90 + 12 * NUM_SHARDS)]
 
 
@@ -34,13 +35,19 @@ def job(tmp_path: Path) -> StoredJob:
     return make_job(tmp_path, counts=(2,) * NUM_SHARDS, work="null")
 
 
-def workers() -> list[psutil.Process]:
-    """The processes of living actors that this test's cluster has."""
+def workers(*, known: bool) -> list[psutil.Process]:
+    """The processes of living actors that this test's cluster has.
+
+    Ray names a process after the call that it runs. A driver knows workers that have reported: of
+    one that is frozen before, nothing tells it from one that waits for a place.
+    """
     found = []
     for process in psutil.Process().children(recursive=True):
         try:
-            if process.name().startswith("ray::Worker") and process.status() != "stopped":
-                found.append(process)
+            title = " ".join(process.cmdline())
+            is_new = any(call in title for call in UNKNOWN)
+            if title.startswith("ray::Worker") and process.status() != "stopped":
+                found += [] if known and is_new else [process]
         except psutil.NoSuchProcess:
             continue
     return found
@@ -62,10 +69,10 @@ class Killer:
                 due += self.random.expovariate(1.0 / MEAN_GAP)
 
     def _kill(self) -> bool:
-        alive = workers()
+        mode = MODES[len(self.kills) % len(MODES)]
+        alive = workers(known=mode == signal.SIGSTOP)
         if not alive:
             return False
-        mode = MODES[len(self.kills) % len(MODES)]
         self.random.choice(sorted(alive, key=lambda process: process.pid)).send_signal(mode)
         self.kills.append(mode)
         return True
