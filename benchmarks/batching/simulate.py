@@ -14,9 +14,9 @@ from benchmarks.workload import Workload
 from spot.targets.base import Target
 from workers.profiling import profile
 
-# Samples of a cell: a sample has some 90 rounds under the strict rule and 14 under the other one,
+# Samples of a cell: a sample has some 80 rounds under the strict rule and 40 under the other one,
 # and what a handful of drafts at a run's tail brings is luck.
-FEWEST = {"strict": 12, "threshold": 32}
+FEWEST = {"strict": 8, "threshold": 16}
 
 
 def samples_of(cell: Cell) -> int:
