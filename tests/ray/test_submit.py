@@ -14,7 +14,7 @@ from jobs.reading import open_job, read_committed
 from manifests.verification import verify_structure
 from tests.jobs.support import prompts, write_job
 
-pytestmark = [pytest.mark.ray, pytest.mark.cli, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
 SCRIPTS = sysconfig.get_path("scripts")
 LIMIT_S = 300.0
 START_TRIES = 3
