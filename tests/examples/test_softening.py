@@ -5,6 +5,7 @@ import math
 import torch
 
 from examples.tiny.softening import (
+    ORDER_SCALE,
     RIGHT_STEP,
     TILT,
     distance,
@@ -90,3 +91,7 @@ def test_the_order_loss_falls_as_the_position_with_the_least_eps_becomes_the_sur
     assert loss(4.0, 1.0) > loss(2.0, 2.0) > loss(1.0, 4.0)
     # A block with one masked position has no order, one without any does not count.
     assert abs(loss(2.0, 2.0) - math.log(2.0) / 2) < 1e-6
+    # Doubts that differ by the scale count as one unit of a logit.
+    doubts = [math.log(math.log1p(3 * math.exp(-height))) for height in (4.0, 1.0)]
+    expected = math.log1p(math.exp((doubts[1] - doubts[0]) / ORDER_SCALE)) / 2
+    assert abs(loss(4.0, 1.0) - expected) < 1e-4

@@ -31,7 +31,7 @@ COMMAND = Path(sysconfig.get_path("scripts")) / "spotbatch"
 NUM_ROWS, SHARD_ROWS = 16, 4
 MAX_TOKENS = 32  # a block's length: most samples go on into another block, some end before
 BASELINE: dict[str, Any] = {"workers": 1, "batch": 3, "threads": 1, "budget": 8}
-GREEDY, SAMPLED, HOT = 0.0, 1.0, 2.0  # the target is so sure that only HOT changes most rows
+GREEDY, SAMPLED, HOT = 0.0, 1.0, 2.0  # only HOT changes most rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
