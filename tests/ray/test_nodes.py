@@ -6,18 +6,21 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import psutil
 import pytest
 
 from jobs.driver import RunResult, run_job
+from jobs.driver.ledger import Ledger
 from jobs.planning import plan_job
 from manifests.job import JobSpec
 from manifests.job_running import Cluster, Retry
 from manifests.journal import read_failures
 from manifests.keys import commit_prefix
 from manifests.protocol import read_record
+from manifests.records import Seal
 from tests.jobs.driver.fakes import FakeSink
 from tests.jobs.support import write_rows
 from tests.manifests.builders import StoredJob, make_job
@@ -173,7 +176,17 @@ def test_a_frozen_worker_is_overtaken_while_it_is_stopped_and_its_thaw_changes_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As on another host: the driver cannot end the process itself, and Ray is not heard."""
+    unheard: list[Any] = []  # kept: Ray also ends an actor that nobody refers to any more
     monkeypatch.setattr("jobs.driver.pool.kill_if_here", lambda process: None)
+    monkeypatch.setattr("ray.kill", lambda actor, no_restart: unheard.append(actor))
+    is_thawed = Event()
+    seal = Ledger.seal
+
+    def seal_after_the_thaw(ledger: Ledger) -> Seal:
+        assert is_thawed.wait(timeout=120)  # the end of the run would end the frozen process
+        return seal(ledger)
+
+    monkeypatch.setattr(Ledger, "seal", seal_after_the_thaw)
     nodes = [cluster.add_node(**NODE), cluster.add_node(**NODE)]
     gate.hold(0, 0)
     states: list[str] = []
@@ -185,6 +198,7 @@ def test_a_frozen_worker_is_overtaken_while_it_is_stopped_and_its_thaw_changes_n
         wait_until_committed(job, 0)
         states.append(process.status())
         process.send_signal(signal.SIGCONT)
+        is_thawed.set()
 
     with ThreadPoolExecutor(1) as background:
         thawed = background.submit(freeze_and_thaw)
@@ -199,6 +213,7 @@ def test_a_frozen_worker_is_overtaken_while_it_is_stopped_and_its_thaw_changes_n
         cluster.remove_node(node, allow_graceful=False)
     assert result.outcome == "sealed", sink.messages
     assert states == ["stopped"]
+    assert unheard
     assert "did not answer within 2 s" in "\n".join(sink.messages)
     assert_whole(job)
     assert_same_outputs(job, make_job(tmp_path / "undisturbed", counts=(3,) * 6, work="null"))
