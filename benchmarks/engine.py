@@ -25,7 +25,7 @@ from benchmarks.batching.document import (
 )
 from benchmarks.batching.report import BEGIN, END, write_engine_page
 from benchmarks.batching.runs import Bench
-from benchmarks.batching.simulate import samples_of, simulated_rows
+from benchmarks.batching.simulate import prompts_of, simulated_rows
 from benchmarks.batching.slots import stream_over_single_shard
 from benchmarks.batching.wall import Progress, WallClock
 from benchmarks.decoding import count_of, progress_since_now
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     chosen = cells(tuple(options.concurrency or CONCURRENCIES))
-    workload = Workload(num_prompts=max(samples_of(cell) for cell in chosen))
+    workload = Workload(num_prompts=max(prompts_of(cell) for cell in chosen))
     document = _measure(chosen, tables, workload, wall=WALL in clocks, options=options)
     if options.json:
         write_engine_document(document, options.json)

@@ -8,6 +8,8 @@ A draft costs a whole block and saves at most one transition later. Two decision
   should, a probe now and then keeps the knowledge fresh for less than 0.1% of the time.
 * the *prefix scan*, once masses are known: of all candidates, sorted by worth, the best prefix. The
   price of a second is what the gate expects of it, corrected by what such rounds really gave.
+
+Both discount worths by what came true under a load like the present one.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +20,16 @@ import numpy as np
 from workers.budget import NOTHING, Ask, Drafted, Name, Root, Spent
 from workers.costs import Floats, ForwardSize, unit_size
 from workers.draft_plan import Costs, Plan, best_plan, best_prefix
-from workers.masses import CHILD, NUM_BINS, Calibration, MassProfile, bin_of, by_depth, levels_of
+from workers.masses import (
+    CHILD,
+    NUM_BINS,
+    Calibration,
+    Discount,
+    MassProfile,
+    bin_of,
+    by_depth,
+    levels_of,
+)
 
 MAX_DRAFTS = 24
 GAIN = 1.02  # drafting must promise this much more than not drafting
@@ -29,7 +40,7 @@ SLACK = 0.8  # drafts are grown down to this share of what one must be worth
 # How long a shut gate is believed, at first and at most, and of how many loads it is remembered.
 SHUT_ROUNDS, MOST_SHUT_ROUNDS, MOST_LOADS = 32, 256, 256
 QUIET_ROUNDS = 16  # of rounds without drafts, one in so many is learnt from
-REALISM_MEMORY, FORGIVENESS = 0.02, 0.002
+REALISM_MEMORY, FORGIVENESS, DISCOUNT_FORGIVENESS = 0.02, 0.002, 0.1
 LEAN_MEMORY, LEAN_LIMIT = 0.1, 1.5
 
 
@@ -78,6 +89,7 @@ class AutoBudget:
     costs: Costs
     profile: MassProfile = field(default_factory=MassProfile)
     calibration: Calibration = field(default_factory=Calibration)
+    discounts: dict[int, Discount] = field(default_factory=dict)  # by class of loads
     leans: dict[Name, float] = field(default_factory=dict)  # a sequence's drafts against others'
     shut: ShutLoads = field(default_factory=ShutLoads)
     unfamiliar: set[int] = field(default_factory=lambda: set(range(NUM_BINS)))
@@ -95,6 +107,10 @@ class AutoBudget:
     def rate(self) -> float:
         """Transitions that a second brings at this load: its price."""
         return self.expected * self.realism
+
+    def discount(self, num_sequences: int) -> Discount:
+        """Of the load's class: alone, 2 or 3, 4 to 7, and so on."""
+        return self.discounts.setdefault(num_sequences.bit_length(), Discount())
 
     def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
         """The gate."""
@@ -117,22 +133,27 @@ class AutoBudget:
         self, roots: list[Root], *, base: ForwardSize, num_sequences: int
     ) -> list[Ask] | None:
         """What each root is asked for; None where nobody should draft."""
-        worth = self.profile.expect([r.masked for r in roots], np.array(list(self.leans.values())))
+        factor = self.discount(num_sequences).factor
+        leans = factor * np.array(list(self.leans.values()))
+        worth = self.profile.expect([r.masked for r in roots], leans)
         plan = best_plan(roots, worth, base=base, num_sequences=num_sequences, costs=self.costs)
         alone = num_sequences / self.costs.alone(base, num_sequences)
         if plan is None or plan.rate * min(self.realism, 1.0) < GAIN * alone:
             return None
         self.expected = plan.rate
-        return self._asks(roots, plan)
+        return self._asks(roots, plan, factor)
 
-    def _asks(self, roots: list[Root], plan: Plan) -> list[Ask]:
-        """The plan with room for luck, and the masses under which more of it would not pay."""
+    def _asks(self, roots: list[Root], plan: Plan, factor: float) -> list[Ask]:
+        """The plan with room for luck, and the masses under which more of it would not pay.
+
+        ``factor`` is what worths are multiplied with.
+        """
         costs, num = self.costs, len(roots)
         context, masked = sum(r.context for r in roots) // num, sum(r.masked for r in roots) // num
         unit = unit_size(length=costs.length, context=context, masked=masked)
         handling_s = float(costs.host(0, 0, 0, 1) + costs.drafter(0, 0, 1))
-        price = self.rate * (costs.added(plan.size, unit) + handling_s)
-        level = self.rate * float(costs.drafter(0, 1, 0))
+        price = self.rate * (costs.added(plan.size, unit) + handling_s) / factor
+        level = self.rate * float(costs.drafter(0, 1, 0)) / factor
         floor = self.calibration.inverse(SLACK * price)
         deeper = self.calibration.inverse((price + level) / CHILD)
         return [
@@ -174,9 +195,10 @@ class AutoBudget:
         if self.is_probe:
             return [len(w) for w in worths]
         self.promised = self.expected
+        factor = self.discount(num_sequences).factor
         return best_prefix(
             drafted,
-            worths,
+            [factor * worth for worth in worths],
             rate=self.rate,
             base=base,
             num_sequences=num_sequences,
@@ -211,13 +233,17 @@ class AutoBudget:
         drafting = float(spent.drafter_s > 0.0)
         counts = (1.0, spent.num_sequences, drafting, len(spent.masses))
         self.costs.host.observe(*counts, seconds=spent.host_s)
+        worth = self.calibration(spent.masses)
+        self.discount(spent.num_sequences).observe(worth, spent.accepted)
         self.calibration.observe(spent.masses, spent.accepted)
         if self.promised > 0.0:
             made = spent.num_sequences + float(spent.accepted.sum())
             ratio = min(made / max(seconds * self.promised, 1e-9), 2.0)
             self.realism += REALISM_MEMORY * (ratio - self.realism)
-        else:  # a disappointment is forgotten in time
+        else:  # disappointments are forgotten in time
             self.realism += FORGIVENESS * (1.0 - self.realism)
+            if not len(spent.masses):
+                self.discount(spent.num_sequences).forget(DISCOUNT_FORGIVENESS)
         self.promised = 0.0
 
     def _settle_probe(self, spent: Spent, seconds: float) -> None:

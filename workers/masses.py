@@ -2,7 +2,8 @@
 
 Drafters predict masses; realised acceptance says what they are worth. A *profile* holds, by how
 many positions of a block are masked, the expected worth of the k-th heaviest draft at each depth.
-A sequence's own recent drafts lean it up or down.
+A sequence's own recent drafts lean it up or down, and a *discount* takes off what did not come true
+at a class of loads.
 
 Legend: B bins of masked positions, D depths, K ranks, N sequences, M drafts.
 """
@@ -23,6 +24,8 @@ PROFILE_MEMORY = 0.05
 CHILD = 0.8  # of a draft's worth that its best child has, where nobody looked
 TRUST = 20.0  # drafts' worth of belief in the drafter's own masses
 FORGET = 0.998  # per round with drafts
+DISCOUNT_MEMORY = 0.01  # per round with drafts
+PATIENCE = 3.0  # accepted drafts' worth of belief that drafts come true
 EDGES = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 
 
@@ -72,6 +75,36 @@ class Calibration:
             np.concatenate([[0.0], self.masses / self.counts]),
             np.concatenate([[0.0], realised]) + slopes,
         )
+
+
+@dataclass(slots=True)
+class Discount:
+    """How much of their worth drafts of one class of loads really had.
+
+    The calibration is of all drafts; a stream's tail holds the samples that are the hardest to
+    draft for, and most drafts are of others.
+    """
+
+    expected: float = PATIENCE
+    accepted: float = PATIENCE
+
+    @property
+    def factor(self) -> float:
+        """What to multiply worths with; at most 1."""
+        return min(1.0, self.accepted / self.expected)
+
+    def observe(self, worth: Floats, accepted: Flags) -> None:
+        """Evaluated drafts of a round: what they were held to be worth, and what became of them."""
+        if not len(worth):
+            return
+        self.forget(DISCOUNT_MEMORY)
+        self.expected += float(worth.sum())
+        self.accepted += float(accepted.sum())
+
+    def forget(self, share: float) -> None:
+        """Go back to the belief by so much of the way."""
+        self.expected += share * (PATIENCE - self.expected)
+        self.accepted += share * (PATIENCE - self.accepted)
 
 
 def rising(values: Floats, weights: Floats) -> Floats:

@@ -14,7 +14,7 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 CONCURRENCIES = (1, 2, 4, 8, 16, 32)
 OUTER = (1, 32)  # measured above temperature 0 too
 TAU = 0.9
-FEWEST, SAMPLES_PER_SLOT = 6, 1.5
+FEWEST, SAMPLES_PER_SLOT = 6, 1.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Cell:
 
     @property
     def num_samples(self) -> int:
-        """As many as fill the slots one and a half times: a stream and its tail."""
+        """As many as fill the slots one and a quarter times: a stream and its tail."""
         return max(FEWEST, int(SAMPLES_PER_SLOT * self.concurrency))
 
     def __str__(self) -> str:

@@ -1,5 +1,6 @@
 """One policy decodes a cell's samples through a real engine, on whatever clock and target."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -36,6 +37,19 @@ class Run(NamedTuple):
     def tokens_per_s(self) -> float:
         """The rate of the whole run, its tail included."""
         return self.tokens / self.seconds
+
+
+def joined(runs: list[Run]) -> Run:
+    """Runs one after another as one."""
+    counters = Counter[str]()
+    for run in runs:
+        counters.update(run.counters)
+    return Run(
+        tokens=sum(run.tokens for run in runs),
+        seconds=sum(run.seconds for run in runs),
+        counters=dict(counters),
+        traces=[trace for run in runs for trace in run.traces],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

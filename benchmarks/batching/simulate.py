@@ -1,27 +1,44 @@
 """Rows on a simulated clock: draft-free decoding is recorded once, every policy replays it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from benchmarks.batching.cells import POLICIES, Cell, Policy
 from benchmarks.batching.clocks import ClockTable
 from benchmarks.batching.document import EngineRow
 from benchmarks.batching.recorded import Recording, RecordingTarget, ReplayedTarget
-from benchmarks.batching.runs import Bench, Run, drafter_for, fixed, row_of
+from benchmarks.batching.runs import Bench, Clock, Run, drafter_for, fixed, joined, row_of
 from benchmarks.batching.simulated import SimulatedClock, SimulatedDrafter, SimulatedTarget
 from benchmarks.batching.wall import LEARNING, Progress
 from benchmarks.workload import Workload
+from spot.drafters.base import Drafter
 from spot.targets.base import Target
+from workers.budget import BudgetPolicy
 from workers.profiling import profile
 
 # Samples of a cell: a sample has some 80 rounds under the strict rule and 40 under the other one,
 # and what a handful of drafts at a run's tail brings is luck.
 FEWEST = {"strict": 8, "threshold": 16}
+# Above temperature 0 only the tail of a large batch is worth drafting for, a few rounds in which
+# single drafts decide; so the two policies that are nearly equal there decode several streams.
+STREAMS, STREAMED = 4, ("draft_free", "auto")
 
 
 def samples_of(cell: Cell) -> int:
-    """How many samples a policy decodes on a simulated clock."""
+    """How many samples a stream has on a simulated clock."""
     return max(FEWEST[cell.rule], cell.num_samples)
+
+
+def streams_of(cell: Cell, policy: Policy) -> int:
+    """How many streams a policy decodes, one after another."""
+    is_close = cell.temperature > 0.0 and cell.concurrency > 1 and policy in STREAMED
+    return STREAMS if is_close else 1
+
+
+def prompts_of(cell: Cell) -> int:
+    """How many prompts all streams of a cell take."""
+    return samples_of(cell) * max(streams_of(cell, policy) for policy in POLICIES)
 
 
 def simulated_rows(
@@ -37,8 +54,8 @@ def simulated_rows(
     rows: list[EngineRow] = []
     for _, group in groupby(chosen, key=lambda cell: (cell.rule, cell.temperature)):
         together = list(group)
-        most = max(together, key=samples_of)
-        replayed = replayed_target(bench, most, num_samples=samples_of(most))
+        most = max(together, key=prompts_of)
+        replayed = replayed_target(bench, most, num_samples=prompts_of(most))
         for table in tables:
             for cell in together:
                 found = _rows(cell, table, replayed, bench, workload, policies)
@@ -69,47 +86,58 @@ def _rows(
     workload: Workload,
     policies: tuple[Policy, ...],
 ) -> list[EngineRow]:
-    runs: dict[Policy, Run] = {
-        policy: simulated_run(cell, policy, table, target, bench=bench, workload=workload)
-        for policy in policies
-    }
-    free = runs["draft_free"]
-    return [
-        row_of(
-            cell,
-            policy,
-            run,
-            clock=table.name,
-            draft_free=free,
-            ratio=run.tokens_per_s / free.tokens_per_s,
+    def run(policy: Policy, num_streams: int) -> Run:
+        streams = Streams(cell=cell, bench=bench, num=num_streams)
+        return simulated_run(policy, table, target, streams=streams, workload=workload)
+
+    numbers = {policy: streams_of(cell, policy) for policy in policies}
+    free = {num: run("draft_free", num) for num in set(numbers.values())}
+    rows = []
+    for policy, num in numbers.items():
+        found = free[num] if policy == "draft_free" else run(policy, num)
+        ratio = found.tokens_per_s / free[num].tokens_per_s
+        rows.append(
+            row_of(cell, policy, found, clock=table.name, draft_free=free[num], ratio=ratio)
         )
-        for policy, run in runs.items()
-    ]
+    return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streams:
+    """A cell's samples, stream by stream, as far as there are prompts."""
+
+    cell: Cell
+    bench: Bench
+    num: int = 1
+
+    def run(
+        self, target: Target, clock: Clock, *, drafter: Drafter | None, budget: BudgetPolicy
+    ) -> Run:
+        """All of them, one after another."""
+        size = samples_of(self.cell)
+        requests = self.bench.requests[: self.num * size]
+        runs = []
+        for first in range(0, len(requests), size):
+            bench = Bench(target=target, requests=requests[first : first + size], clock=clock)
+            runs.append(bench.run(self.cell, drafter=drafter, budget=budget, num_samples=size))
+        return joined(runs)
 
 
 def simulated_run(
-    cell: Cell,
-    policy: Policy,
-    table: ClockTable,
-    target: Target,
-    *,
-    bench: Bench,
-    workload: Workload,
+    policy: Policy, table: ClockTable, target: Target, *, streams: Streams, workload: Workload
 ) -> Run:
     """One policy, alone on a clock of its own.
 
     The automatic budget profiles the simulated machine, and has learnt from some samples.
     """
-    clock = SimulatedClock()
-    modelled = Bench(
-        target=SimulatedTarget(target, table, clock), requests=bench.requests, clock=clock
-    )
+    clock, cell = SimulatedClock(), streams.cell
+    modelled = SimulatedTarget(target, table, clock)
     real = drafter_for(policy, cell.transition, workload, mask_id=target.spec.mask_id)
     drafter = None if real is None else SimulatedDrafter(real, table, clock)
-    num_samples = samples_of(cell)
     if policy != "auto":
-        return modelled.run(cell, drafter=drafter, budget=fixed(policy), num_samples=num_samples)
+        return streams.run(modelled, clock, drafter=drafter, budget=fixed(policy))
     assert drafter is not None, "the automatic budget has a drafter"
-    budget = profile(modelled.target, drafter, clock=clock)
-    modelled.run(cell, drafter=drafter, budget=budget, num_samples=LEARNING)
-    return modelled.run(cell, drafter=drafter, budget=budget, num_samples=num_samples)
+    budget = profile(modelled, drafter, clock=clock)
+    learning = Bench(target=modelled, requests=streams.bench.requests, clock=clock)
+    learning.run(cell, drafter=drafter, budget=budget, num_samples=LEARNING)
+    return streams.run(modelled, clock, drafter=drafter, budget=budget)

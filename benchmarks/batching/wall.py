@@ -20,7 +20,7 @@ from workers.auto_budget import AutoBudget
 from workers.budget import BudgetPolicy
 from workers.profiling import profile
 
-WARM_UP = 4  # samples that every policy decodes before it is measured
+WARM_UP = 2  # samples that every policy decodes before it is measured
 LEARNING = 16  # the same of the policy that learns: a job is long, and these runs are short
 TOO_SLOW = 0.5
 

@@ -113,11 +113,7 @@ def name_of(changes: dict[str, Any]) -> str:
     "changes",
     [
         {"workers": 2},
-        {"batch": 1},
-        {"batch": 8},
-        {"threads": 2},
         {"budget": 0},
-        {"budget": 20},
         {"budget": "auto"},
         {"workers": 2, "batch": 8, "budget": 20},
         {"threads": 2, "batch": 1, "budget": "auto"},

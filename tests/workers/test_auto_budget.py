@@ -8,13 +8,16 @@ from workers.auto_budget import (
     FAMILIAR,
     MOST_SHUT_ROUNDS,
     PROBE,
+    QUIET_ROUNDS,
     SHUT_ROUNDS,
     AutoBudget,
     ShutLoads,
 )
 from workers.budget import Ask, Root, Spent
+from workers.masses import Discount
 
 FLAT = [1.0] * 64
+SLOPED = [1.0 + 0.1 * n for n in range(64)]
 STEEP = [float(n) for n in range(1, 65)]
 
 
@@ -181,6 +184,28 @@ def test_expectations_that_do_not_come_true_make_seconds_cheaper() -> None:
         _choose(budget, [0.9], ask=ask)
         budget.observe(_spent(1, seconds=4.0, masses=[0.9], accepted=[True]))
     assert budget.rate < 0.8 * before
+
+
+def test_drafts_that_fail_at_one_load_shut_the_gate_there_and_nowhere_else() -> None:
+    budget = _budget(SLOPED, level_s=0.05)
+    for _ in range(300):
+        budget.observe(_spent(1, seconds=SLOPED[1], masses=[0.5], accepted=[False]))
+        budget.observe(_spent(8, seconds=SLOPED[8], masses=[0.5], accepted=[True]))
+    assert [a.drafts for a in _ask(budget, 1)] == [0]
+    assert all(a.drafts for a in _ask(budget, 8))
+    few = budget.discount(1).factor
+    for _ in range(20 * QUIET_ROUNDS):
+        budget.observe(_spent(1, seconds=SLOPED[0], masses=[], accepted=[]))
+    assert budget.discount(1).factor > 2 * few  # in time it is tried again
+
+
+def test_where_drafts_fail_fewer_are_evaluated() -> None:
+    budget = _budget(SLOPED)
+    budget.expected = 1.0  # so a draft must be worth a tenth
+    ask = Ask(4, depth=1)
+    assert _choose(budget, [0.9, 0.5, 0.25, 0.2], ask=ask) == [4]
+    budget.discounts[1] = Discount(expected=3.0, accepted=1.0)
+    assert _choose(budget, [0.9, 0.5, 0.25, 0.2], ask=ask) == [2]
 
 
 def test_levels_and_calls_of_the_drafter_are_relearnt() -> None:

@@ -9,6 +9,7 @@ from workers.masses import (
     NUM_DEPTHS,
     NUM_RANKS,
     Calibration,
+    Discount,
     MassProfile,
     bin_of,
     by_depth,
@@ -112,3 +113,26 @@ def test_drafts_are_sorted_by_depth_and_what_was_not_grown_is_guessed() -> None:
     assert np.isneginf(table[0, 1:]).all()
     assert table[2, :2] == pytest.approx([CHILD * 0.5, CHILD * 0.2])
     assert np.isnan(table[3:]).all()
+
+
+def test_a_discount_follows_what_came_true_and_never_raises_a_worth() -> None:
+    discount = Discount()
+    assert discount.factor == 1.0
+    for _ in range(50):
+        discount.observe(np.array([0.5, 0.3]), np.array([True, True]))
+    assert discount.factor == 1.0
+    for _ in range(200):
+        discount.observe(np.array([0.5, 0.3]), np.array([False, False]))
+    low = discount.factor
+    assert low < 0.2
+    discount.observe(np.zeros(0), np.zeros(0, bool))  # a round without drafts tells nothing
+    assert discount.factor == low
+
+
+def test_a_discount_that_is_forgotten_goes_back_to_belief() -> None:
+    discount = Discount(expected=10.0, accepted=2.0)
+    before = discount.factor
+    discount.forget(0.5)
+    assert before < discount.factor < 1.0
+    discount.forget(1.0)
+    assert discount.factor == 1.0

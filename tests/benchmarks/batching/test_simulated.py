@@ -1,17 +1,26 @@
 """Simulated clocks: recorded forwards, modelled seconds, the same samples."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pytest
 import torch
 
-from benchmarks.batching.cells import Cell, cells
+from benchmarks.batching.cells import POLICIES, Cell, cells
 from benchmarks.batching.clocks import read_clock
 from benchmarks.batching.recorded import Recording, RecordingTarget, ReplayedTarget
 from benchmarks.batching.runs import Bench, Run, drafter_for, fixed
-from benchmarks.batching.simulate import replayed_target, simulated_rows, simulated_run
+from benchmarks.batching.simulate import (
+    Streams,
+    prompts_of,
+    replayed_target,
+    samples_of,
+    simulated_rows,
+    simulated_run,
+    streams_of,
+)
 from benchmarks.batching.simulated import SimulatedClock, SimulatedDrafter, SimulatedTarget
 from benchmarks.batching.slots import stream_over_single_shard
 from benchmarks.workload import Workload, load
@@ -84,6 +93,11 @@ def test_cells_above_temperature_zero_are_those_at_the_ends() -> None:
 
 @pytest.fixture(scope="module")
 def bench(workload: Workload) -> Bench:
+    return bench_of(workload)
+
+
+def bench_of(workload: Workload) -> Bench:
+    """Its models and prompts, on a clock that stands still unless told otherwise."""
     loaded = load(workload)
     clock: Callable[[], float] = SimulatedClock()
     return Bench(target=loaded.target, requests=loaded.requests, clock=clock)
@@ -92,14 +106,49 @@ def bench(workload: Workload) -> Bench:
 @pytest.mark.models
 @pytest.mark.parametrize("rule", ["strict", "threshold"])
 def test_every_policy_on_a_simulated_clock_decodes_the_same_samples(
-    bench: Bench, workload: Workload, rule: Literal["strict", "threshold"]
+    workload: Workload, monkeypatch: pytest.MonkeyPatch, rule: Literal["strict", "threshold"]
 ) -> None:
+    monkeypatch.setattr("benchmarks.batching.cells.FEWEST", 2)
+    monkeypatch.setattr("benchmarks.batching.simulate.FEWEST", {rule: 2})
     cell = Cell(rule=rule, temperature=1.0, concurrency=2)
+    workload = replace(workload, num_prompts=prompts_of(cell))
+    bench = bench_of(workload)
     rows = simulated_rows([cell], [TABLE], bench=bench, workload=workload, progress=lambda _: None)
     assert [row.policy for row in rows] == ["draft_free", "d8", "d20", "gamma", "auto"]
     assert all(row.identical for row in rows)
     assert all(row.tokens_per_s > 0.0 for row in rows)
     assert rows[0].drafter_share == 0.0 < rows[1].drafter_share
+
+
+def test_only_close_policies_of_large_batches_above_temperature_zero_have_several_streams() -> None:
+    hot = Cell(rule="strict", temperature=1.0, concurrency=32)
+    assert [streams_of(hot, policy) for policy in POLICIES] == [4, 1, 1, 1, 4]
+    assert prompts_of(hot) == 4 * samples_of(hot)
+    for cell in (replace(hot, concurrency=1), replace(hot, temperature=0.0)):
+        assert {streams_of(cell, policy) for policy in POLICIES} == {1}
+
+
+@pytest.mark.models
+def test_streams_are_decoded_one_after_another_and_add_up(
+    workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.batching.cells.FEWEST", 2)
+    monkeypatch.setattr("benchmarks.batching.simulate.FEWEST", {"threshold": 2})
+    bench = bench_of(replace(workload, num_prompts=4))
+    cell = Cell(rule="threshold", temperature=0.0, concurrency=1)
+
+    def run(prompts: slice, num: int) -> Run:
+        part = replace(bench, requests=bench.requests[prompts])
+        clock = SimulatedClock()
+        target = SimulatedTarget(bench.target, TABLE, clock)
+        streams = Streams(cell=cell, bench=part, num=num)
+        return streams.run(target, clock, drafter=None, budget=fixed("draft_free"))
+
+    both, first, second = run(slice(4), 2), run(slice(2), 1), run(slice(2, 4), 1)
+    assert both.tokens == first.tokens + second.tokens
+    assert both.seconds == pytest.approx(first.seconds + second.seconds)
+    assert both.traces == first.traces + second.traces
+    assert both.counters["forwards"] == first.counters["forwards"] + second.counters["forwards"]
 
 
 @pytest.mark.models
@@ -119,8 +168,9 @@ def test_a_simulated_run_takes_the_same_time_whenever_it_is_made(
     bench: Bench, workload: Workload
 ) -> None:
     target = replayed_target(bench, STRICT)
+    streams = Streams(cell=STRICT, bench=bench)
     seconds = {
-        simulated_run(STRICT, "auto", TABLE, target, bench=bench, workload=workload).seconds
+        simulated_run("auto", TABLE, target, streams=streams, workload=workload).seconds
         for _ in range(2)
     }
     assert len(seconds) == 1
