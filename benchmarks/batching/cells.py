@@ -14,7 +14,7 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 CONCURRENCIES = (1, 2, 4, 8, 16, 32)
 OUTER = (1, 32)  # measured above temperature 0 too
 TAU = 0.9
-FEWEST, SAMPLES_PER_SLOT = 6, 1.25
+FEWEST, SAMPLES_PER_SLOT = 5, 1.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

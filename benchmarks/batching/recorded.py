@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from spot.attention import KVPages
+from spot.drafters.base import Drafter, DraftRequest, Drafts
 from spot.targets.base import Target, Unit
 
 Name = tuple[int, bytes]
+Call = tuple[list[bytes], list[Drafts]]  # roots, and what was proposed for them
 NO_PAGE = -1
 
 
@@ -118,3 +120,23 @@ class ReplayedTarget:
 def _in_order(units: list[Unit]) -> list[Unit]:
     """Writers first, those with the shortest prefix first, so that pages are known when read."""
     return sorted(units, key=lambda u: (u.write < 0, len(u.pages)))
+
+
+class ReplayedDrafter:
+    """A drafter that is asked once: a second run that makes the same calls gets the same drafts."""
+
+    def __init__(self, drafter: Drafter, record: list[Call]) -> None:
+        """An empty record is filled, another one is replayed."""
+        self._drafter, self._record = drafter, record
+        self._recorded = iter(list(record)) if record else None
+
+    def propose(self, requests: list[DraftRequest]) -> list[Drafts]:
+        """What was proposed the first time."""
+        roots = [request.root.tobytes() for request in requests]
+        if self._recorded is None:
+            drafts = self._drafter.propose(requests)
+            self._record.append((roots, drafts))
+            return drafts
+        asked, drafts = next(self._recorded)
+        assert asked == roots, "another run than the recorded one"
+        return drafts

@@ -1,5 +1,6 @@
 """Rows on a simulated clock: draft-free decoding is recorded once, every policy replays it."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -7,7 +8,13 @@ from itertools import groupby
 from benchmarks.batching.cells import POLICIES, Cell, Policy
 from benchmarks.batching.clocks import ClockTable
 from benchmarks.batching.document import EngineRow
-from benchmarks.batching.recorded import Recording, RecordingTarget, ReplayedTarget
+from benchmarks.batching.recorded import (
+    Call,
+    Recording,
+    RecordingTarget,
+    ReplayedDrafter,
+    ReplayedTarget,
+)
 from benchmarks.batching.runs import Bench, Clock, Run, drafter_for, fixed, joined, row_of
 from benchmarks.batching.simulated import SimulatedClock, SimulatedDrafter, SimulatedTarget
 from benchmarks.batching.wall import LEARNING, Progress
@@ -56,9 +63,10 @@ def simulated_rows(
         together = list(group)
         most = max(together, key=prompts_of)
         replayed = replayed_target(bench, most, num_samples=prompts_of(most))
+        calls = defaultdict[tuple[Cell, Policy], list[Call]](list)
         for table in tables:
             for cell in together:
-                found = _rows(cell, table, replayed, bench, workload, policies)
+                found = _rows(cell, table, replayed, bench, workload, policies, calls)
                 said = ", ".join(f"{r.policy} {r.ratio_to_draft_free:.3f}" for r in found)
                 progress(f"{table.name} ({table.source}) {cell}: {said}")
                 rows += found
@@ -85,10 +93,15 @@ def _rows(
     bench: Bench,
     workload: Workload,
     policies: tuple[Policy, ...],
+    calls: dict[tuple[Cell, Policy], list[Call]],
 ) -> list[EngineRow]:
     def run(policy: Policy, num_streams: int) -> Run:
         streams = Streams(cell=cell, bench=bench, num=num_streams)
-        return simulated_run(policy, table, target, streams=streams, workload=workload)
+        # What fixed policies ask for does not depend on the clock.
+        record = None if policy == "auto" else calls[cell, policy]
+        return simulated_run(
+            policy, table, target, streams=streams, workload=workload, record=record
+        )
 
     numbers = {policy: streams_of(cell, policy) for policy in policies}
     free = {num: run("draft_free", num) for num in set(numbers.values())}
@@ -124,15 +137,23 @@ class Streams:
 
 
 def simulated_run(
-    policy: Policy, table: ClockTable, target: Target, *, streams: Streams, workload: Workload
+    policy: Policy,
+    table: ClockTable,
+    target: Target,
+    *,
+    streams: Streams,
+    workload: Workload,
+    record: list[Call] | None = None,
 ) -> Run:
-    """One policy, alone on a clock of its own.
+    """One policy, alone on a clock of its own; calls of the drafter are recorded or replayed.
 
     The automatic budget profiles the simulated machine, and has learnt from some samples.
     """
     clock, cell = SimulatedClock(), streams.cell
     modelled = SimulatedTarget(target, table, clock)
     real = drafter_for(policy, cell.transition, workload, mask_id=target.spec.mask_id)
+    if real is not None and record is not None:
+        real = ReplayedDrafter(real, record)
     drafter = None if real is None else SimulatedDrafter(real, table, clock)
     if policy != "auto":
         return streams.run(modelled, clock, drafter=drafter, budget=fixed(policy))

@@ -1,7 +1,7 @@
 """Whether slots stay filled across shards: a stream of many small shards against one large one.
 
 A worker holds up to two shards; the next one's rows enter as the last one's leave. Draft-free, by
-the threshold rule, since nothing but the feeding differs.
+the threshold rule, since nothing but the feeding differs; and short, as rows then come and go.
 """
 
 from collections import Counter, deque
@@ -13,6 +13,7 @@ from workers.samples import SampleRequest
 
 NUM_SHARDS, ROWS = 20, 64
 HELD = 2
+MAX_TOKENS = 64
 CELL = Cell(rule="threshold", temperature=0.0, concurrency=32)
 
 
@@ -21,7 +22,10 @@ def stream_over_single_shard(
 ) -> float:
     """Tokens per second of the stream over those of one shard with all rows."""
     given = [bench.requests[i % len(bench.requests)] for i in range(num_shards * rows)]
-    every = [replace(request, row=i, key=i) for i, request in enumerate(given)]
+    every = [
+        replace(request, row=i, key=i, max_tokens=min(MAX_TOKENS, request.max_tokens))
+        for i, request in enumerate(given)
+    ]
     shards = [every[first : first + rows] for first in range(0, len(every), rows)]
     streamed = tokens_per_s(bench, shards, cell=cell)
     return streamed / tokens_per_s(bench, [every], cell=cell)

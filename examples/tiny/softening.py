@@ -112,3 +112,34 @@ def order_loss(logits: Tensor, labels: Tensor, eps: Tensor, masked: Tensor) -> T
     wanted[masked] = eps
     some = masked.any(-1)
     return functional.cross_entropy(scores[some], wanted[some].argmin(-1))
+
+
+def masked_loss(
+    logits: Tensor,
+    labels: Tensor,
+    masked: Tensor,
+    *,
+    weights: Tensor,
+    factor: Tensor | None,
+    block_length: int,
+) -> Tensor:
+    """What a training step minimises.
+
+    Args:
+        logits: fp32 [R, V], at the masked positions.
+        labels: int64 [B, N], the clean tokens.
+        masked: bool [B, N], R of them; N a multiple of L.
+        weights: fp32 [B, N].
+        factor: fp32 [V], how rare tokens are; None leaves plain cross entropy.
+        block_length: L.
+
+    Returns:
+        fp32 [].
+    """
+    wanted = labels[masked]
+    if factor is None:
+        plain = functional.cross_entropy(logits, wanted, reduction="none")
+        return (plain * weights[masked]).sum()
+    eps = noise_mass(distance(masked, block_length=block_length)[masked], factor[wanted])
+    softened = (soft_loss(logits, wanted, eps) * weights[masked]).sum()
+    return softened + ORDER_WEIGHT * order_loss(logits, wanted, eps, masked.view(-1, block_length))

@@ -22,14 +22,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from examples.tiny.batches import IGNORED, batches, block_batch, causal_batch
 from examples.tiny.build_tokenizer import END_OF_TEXT, MASK, TURN_END, VOCAB_SIZE, build
 from examples.tiny.noising import mask_blocks
-from examples.tiny.softening import (
-    ORDER_WEIGHT,
-    distance,
-    noise_mass,
-    order_loss,
-    rarity,
-    soft_loss,
-)
+from examples.tiny.softening import masked_loss, rarity
 from examples.tiny.strict_accuracy import causal_accuracy, strict_accuracy
 
 BLOCK_LENGTH = 32
@@ -178,15 +171,14 @@ def train_blocks(
             batch.answer, block_length=BLOCK_LENGTH, rank=rank, generator=generator
         )
         logits = predict(masked)[masked].float()
-        eps = torch.zeros(len(logits))
-        if stage.soft:
-            far = distance(masked, block_length=BLOCK_LENGTH)[masked]
-            eps = noise_mass(far, factor[labels[masked]])
-        each = soft_loss(logits, labels[masked], eps)
-        loss = (each * weights[masked]).sum() / batch.answer.sum()
-        if stage.soft:
-            blocks = masked.view(-1, BLOCK_LENGTH)
-            loss = loss + ORDER_WEIGHT * order_loss(logits, labels[masked], eps, blocks)
+        loss = masked_loss(
+            logits,
+            labels,
+            masked,
+            weights=weights / batch.answer.sum(),
+            factor=factor if stage.soft else None,
+            block_length=BLOCK_LENGTH,
+        )
         optimizers.step(loss, rate=stage.rate(step))
         losses.append(loss.item())
         if step % 50 == 0:

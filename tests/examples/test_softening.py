@@ -6,10 +6,12 @@ import torch
 
 from examples.tiny.softening import (
     ORDER_SCALE,
+    ORDER_WEIGHT,
     RIGHT_STEP,
     TILT,
     distance,
     doubt_error,
+    masked_loss,
     noise_mass,
     order_loss,
     rarity,
@@ -95,3 +97,21 @@ def test_the_order_loss_falls_as_the_position_with_the_least_eps_becomes_the_sur
     doubts = [math.log(math.log1p(3 * math.exp(-height))) for height in (4.0, 1.0)]
     expected = math.log1p(math.exp((doubts[1] - doubts[0]) / ORDER_SCALE)) / 2
     assert abs(loss(4.0, 1.0) - expected) < 1e-4
+
+
+def test_a_step_weighs_its_positions_and_counts_the_order_of_soft_ones_only() -> None:
+    torch.manual_seed(0)
+    masked = torch.cat([_masked("a__b____"), _masked("________")], 1)
+    logits, labels = torch.randn(int(masked.sum()), 16), torch.arange(2 * L)[None] % 16
+    weights, factor = torch.rand(1, 2 * L), torch.full((16,), 2.0)
+
+    def loss(factor: torch.Tensor | None) -> torch.Tensor:
+        return masked_loss(logits, labels, masked, weights=weights, factor=factor, block_length=L)
+
+    wanted = labels[masked]
+    plain = torch.nn.functional.cross_entropy(logits, wanted, reduction="none")
+    assert torch.isclose(loss(None), (plain * weights[masked]).sum())
+    eps = noise_mass(distance(masked, block_length=L)[masked], factor[wanted])
+    softened = (soft_loss(logits, wanted, eps) * weights[masked]).sum()
+    order = order_loss(logits, wanted, eps, masked.view(2, L))
+    assert torch.isclose(loss(factor), softened + ORDER_WEIGHT * order)

@@ -10,7 +10,13 @@ import torch
 
 from benchmarks.batching.cells import POLICIES, Cell, cells
 from benchmarks.batching.clocks import read_clock
-from benchmarks.batching.recorded import Recording, RecordingTarget, ReplayedTarget
+from benchmarks.batching.recorded import (
+    Call,
+    Recording,
+    RecordingTarget,
+    ReplayedDrafter,
+    ReplayedTarget,
+)
 from benchmarks.batching.runs import Bench, Run, drafter_for, fixed
 from benchmarks.batching.simulate import (
     Streams,
@@ -83,6 +89,24 @@ def test_recorded_states_give_their_logits_back_behind_their_own_prefix() -> Non
     again = Unit(state=behind.state, start=LENGTH, pages=(7,))
     found = evaluate(replayed, [again, moved], replayed.new_pages(8), num_states=1)
     assert torch.equal(all_of(found.logits), all_of(real.logits)[2:])
+
+
+def test_a_recorded_drafter_is_asked_once_and_only_for_the_same_roots() -> None:
+    drafts = Drafts(np.zeros((1, 4), np.int64), np.ones(1, np.float32), np.ones(1, np.int64))
+    stale = Stale(
+        log_probs=np.zeros((4, 32), np.float16),
+        doubts=np.zeros(4, np.float16),
+        tokens=np.zeros((4, 32), np.int64),
+        masked=np.ones(4, bool),
+    )
+    request = DraftRequest(root=np.full(4, 4), stale=stale, start=0, key=0, budget=1)
+    record: list[Call] = []
+    ReplayedDrafter(Script(drafts), record).propose([request])
+    other = Drafts(drafts.states + 1, drafts.masses, drafts.depths)
+    replayed = ReplayedDrafter(Script(other), record)
+    assert replayed.propose([request])[0] is drafts
+    with pytest.raises(AssertionError, match="another run"):
+        ReplayedDrafter(Script(other), record).propose([replace(request, root=np.zeros(4, int))])
 
 
 def test_cells_above_temperature_zero_are_those_at_the_ends() -> None:
