@@ -40,7 +40,7 @@ SLACK = 0.8  # drafts are grown down to this share of what one must be worth
 # How long a shut gate is believed, at first and at most, and of how many loads it is remembered.
 SHUT_ROUNDS, MOST_SHUT_ROUNDS, MOST_LOADS = 32, 256, 256
 QUIET_ROUNDS = 16  # of rounds without drafts, one in so many is learnt from
-REALISM_MEMORY, FORGIVENESS, DISCOUNT_FORGIVENESS = 0.02, 0.002, 0.1
+REALISM_MEMORY, FORGIVENESS, DISCOUNT_FORGIVENESS = 0.02, 0.002, 0.3
 LEAN_MEMORY, LEAN_LIMIT = 0.1, 1.5
 
 

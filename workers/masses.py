@@ -24,7 +24,7 @@ PROFILE_MEMORY = 0.05
 CHILD = 0.8  # of a draft's worth that its best child has, where nobody looked
 TRUST = 20.0  # drafts' worth of belief in the drafter's own masses
 FORGET = 0.998  # per round with drafts
-DISCOUNT_MEMORY = 0.01  # per round with drafts
+DISCOUNT_MEMORY = 0.03  # per round with drafts
 PATIENCE = 3.0  # accepted drafts' worth of belief that drafts come true
 EDGES = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 

@@ -15,7 +15,7 @@ from benchmarks.batching.recorded import (
     ReplayedDrafter,
     ReplayedTarget,
 )
-from benchmarks.batching.runs import Bench, Clock, Run, drafter_for, fixed, joined, row_of
+from benchmarks.batching.runs import Bench, Run, drafter_for, fixed, joined, row_of
 from benchmarks.batching.simulated import SimulatedClock, SimulatedDrafter, SimulatedTarget
 from benchmarks.batching.wall import LEARNING, Progress
 from benchmarks.workload import Workload
@@ -124,13 +124,19 @@ class Streams:
     num: int = 1
 
     def run(
-        self, target: Target, clock: Clock, *, drafter: Drafter | None, budget: BudgetPolicy
+        self,
+        target: Target,
+        clock: SimulatedClock,
+        *,
+        drafter: Drafter | None,
+        budget: BudgetPolicy,
     ) -> Run:
         """All of them, one after another."""
         size = samples_of(self.cell)
         requests = self.bench.requests[: self.num * size]
         runs = []
         for first in range(0, len(requests), size):
+            clock.restart()
             bench = Bench(target=target, requests=requests[first : first + size], clock=clock)
             runs.append(bench.run(self.cell, drafter=drafter, budget=budget, num_samples=size))
         return joined(runs)
