@@ -55,13 +55,13 @@ class WallClock:
         self._bench, self._workload = bench, workload
         self._repeats, self._progress, self._policies = repeats, progress, policies
         self._profiles: dict[str, AutoBudget] = {}
-        self._budgets: dict[tuple[str, float], AutoBudget] = {}
 
     def rows(self, cell: Cell) -> list[EngineRow]:
         """One row for each policy."""
         players = {policy: self._player(policy, cell) for policy in self._policies}
-        for drafter, budget in players.values():
-            self._bench.run(cell, drafter=drafter, budget=budget, num_samples=WARM_UP)
+        for policy, (drafter, budget) in players.items():
+            num_samples = LEARNING if policy == "auto" else WARM_UP
+            self._bench.run(cell, drafter=drafter, budget=budget, num_samples=num_samples)
         turns = {policy: Turns() for policy in self._policies}
         for turn in range(self._repeats):
             self._turn(cell, players, turns, turn=turn)
@@ -97,23 +97,11 @@ class WallClock:
         if policy != "auto":
             return drafter, fixed(policy)
         assert drafter is not None, "the automatic budget has a drafter"
-        return drafter, self._learnt(cell, drafter)
-
-    def _learnt(self, cell: Cell, drafter: Drafter) -> AutoBudget:
-        """The automatic budget; it goes on learning from cell to cell of a rule and temperature."""
-        name = (cell.rule, cell.temperature)
-        if name not in self._budgets:
-            budget = deepcopy(self._profiled(cell, drafter))
-            self._bench.run(cell, drafter=drafter, budget=budget, num_samples=LEARNING)
-            self._budgets[name] = budget
-        return self._budgets[name]
-
-    def _profiled(self, cell: Cell, drafter: Drafter) -> AutoBudget:
         if cell.rule not in self._profiles:
             self._profiles[cell.rule] = profile(
                 self._bench.target, drafter, clock=self._bench.clock
             )
-        return self._profiles[cell.rule]
+        return drafter, deepcopy(self._profiles[cell.rule])
 
 
 def _said(row: EngineRow) -> str:

@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from benchmarks.batching.cells import Cell
 from benchmarks.batching.runs import Run
-from benchmarks.batching.wall import LEARNING, WallClock
+from benchmarks.batching.wall import WallClock
 from benchmarks.workload import Workload, load
 
 CELL = Cell(rule="strict", temperature=0.0, concurrency=1)
@@ -24,13 +23,11 @@ class Scripted:
     def __init__(self, seconds: dict[str, list[float]]) -> None:
         self.seconds, self.taken = seconds, Counter[str]()
         self.order: list[str] = []
-        self.learnt: list[int] = []
         self.clock: Callable[[], float] = lambda: 0.0
         self.target = load(Workload(num_prompts=2, max_tokens=32)).target
 
     def run(self, _: Cell, *, drafter: str, budget: str, num_samples: int = 0) -> Run:
         if num_samples:  # warming up
-            self.learnt.append(num_samples)
             return Run(1, 1.0, COUNTERS, [])
         seconds = self.seconds[drafter][self.taken[drafter]]
         self.taken[drafter] += 1
@@ -80,17 +77,3 @@ def test_every_turn_has_all_policies_in_an_order_of_its_own(
     turns = [tuple(bench.order[start : start + 3]) for start in (0, 3, 6)]
     assert all(sorted(turn) == ["auto", "d8", "draft_free"] for turn in turns)
     assert len(set(turns)) > 1
-
-
-@pytest.mark.models
-def test_the_automatic_budget_learns_once_for_each_rule_and_temperature(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("benchmarks.batching.wall.profile", lambda *_, clock: {})
-    bench: Any = Scripted({})
-    clock = WallClock(bench, Workload(num_prompts=2), repeats=3, progress=lambda _: None)
-    drafter: Any = "drafter"
-    first = clock._learnt(CELL, drafter)
-    assert clock._learnt(replace(CELL, concurrency=32), drafter) is first
-    assert clock._learnt(replace(CELL, temperature=1.0), drafter) is not first
-    assert bench.learnt == [LEARNING, LEARNING]
