@@ -199,6 +199,18 @@ def test_drafts_that_fail_at_one_load_shut_the_gate_there_and_nowhere_else() -> 
     assert budget.discount(1).factor > 2 * few  # in time it is tried again
 
 
+@pytest.mark.parametrize(("table", "level_s"), [(SLOPED, 1e-6), (FLAT, 0.02)])
+def test_where_drafts_fail_only_heavier_ones_are_asked_for(
+    table: list[float], level_s: float
+) -> None:
+    budget = _budget(table, level_s=level_s)
+    (before,) = _ask(budget, 1)
+    budget.discounts[1] = Discount(expected=2.0, accepted=1.0)
+    (after,) = _ask(budget, 1)
+    bound = "floor" if table is SLOPED else "deeper"  # forwards cost, or levels do
+    assert getattr(after, bound) > 1.2 * getattr(before, bound) > 0.0
+
+
 def test_where_drafts_fail_fewer_are_evaluated() -> None:
     budget = _budget(SLOPED)
     budget.expected = 1.0  # so a draft must be worth a tenth
