@@ -25,8 +25,9 @@ from benchmarks.batching.document import (
 )
 from benchmarks.batching.report import BEGIN, END, write_engine_page
 from benchmarks.batching.runs import Bench
-from benchmarks.batching.simulate import prompts_of, simulated_rows
+from benchmarks.batching.simulate import simulated_rows
 from benchmarks.batching.slots import stream_over_single_shard
+from benchmarks.batching.streams import prompts_of
 from benchmarks.batching.wall import Progress, WallClock
 from benchmarks.decoding import count_of, progress_since_now
 from benchmarks.document import DocumentError

@@ -3,6 +3,8 @@
 A draft is accepted only where it is a state of the recorded trajectory, so states that are not in
 the record can have any logits: the walk never gets there. So simulated runs need no forwards.
 
+What a drafter proposes is recorded, too, for a run that asks for the same on another clock.
+
 A page is named by the chain of blocks that lead to it, a row by (page, state, position).
 """
 
@@ -117,11 +119,6 @@ class ReplayedTarget:
         return self._table[hidden[:, 0]]
 
 
-def _in_order(units: list[Unit]) -> list[Unit]:
-    """Writers first, those with the shortest prefix first, so that pages are known when read."""
-    return sorted(units, key=lambda u: (u.write < 0, len(u.pages)))
-
-
 class ReplayedDrafter:
     """A drafter that is asked once: a second run that makes the same calls gets the same drafts."""
 
@@ -140,3 +137,8 @@ class ReplayedDrafter:
         asked, drafts = next(self._recorded)
         assert asked == roots, "another run than the recorded one"
         return drafts
+
+
+def _in_order(units: list[Unit]) -> list[Unit]:
+    """Writers first, those with the shortest prefix first, so that pages are known when read."""
+    return sorted(units, key=lambda u: (u.write < 0, len(u.pages)))

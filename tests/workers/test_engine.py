@@ -23,18 +23,12 @@ from tests.workers.engines import (
     limits_of,
     make_engine,
     make_requests,
-    make_target,
     reference,
 )
 from workers.budget import Ask, BudgetPolicy, FixedBudget, Root
 from workers.costs import ForwardSize
 from workers.engine import Engine, EngineSettings
 from workers.rounds import FullDrafts
-
-
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> PagedTarget:
-    return make_target(tmp_path_factory.mktemp("twin"))
 
 
 @pytest.mark.parametrize("rule", [GREEDY, SAMPLED], ids=["greedy", "sampled"])

@@ -18,17 +18,11 @@ from tests.workers.engines import (
     finish,
     make_engine,
     make_requests,
-    make_target,
     reference,
 )
 from workers.budget import FixedBudget
 from workers.engine import Engine
 from workers.samples import SampleRequest
-
-
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> PagedTarget:
-    return make_target(tmp_path_factory.mktemp("twin"))
 
 
 def test_all_pages_are_given_back(target: PagedTarget) -> None:

@@ -18,17 +18,10 @@ from benchmarks.batching.recorded import (
     ReplayedTarget,
 )
 from benchmarks.batching.runs import Bench, Run, drafter_for, fixed
-from benchmarks.batching.simulate import (
-    Streams,
-    prompts_of,
-    replayed_target,
-    samples_of,
-    simulated_rows,
-    simulated_run,
-    streams_of,
-)
+from benchmarks.batching.simulate import replayed_target, simulated_rows, simulated_run
 from benchmarks.batching.simulated import SimulatedClock, SimulatedDrafter, SimulatedTarget
 from benchmarks.batching.slots import stream_over_single_shard
+from benchmarks.batching.streams import Streams, prompts_of, samples_of, streams_of
 from benchmarks.workload import Workload, load
 from spot.drafters.base import DraftRequest, Drafts, Stale
 from spot.targets.base import Unit, evaluate
@@ -133,7 +126,7 @@ def test_every_policy_on_a_simulated_clock_decodes_the_same_samples(
     workload: Workload, monkeypatch: pytest.MonkeyPatch, rule: Literal["strict", "threshold"]
 ) -> None:
     monkeypatch.setattr("benchmarks.batching.cells.FEWEST", 2)
-    monkeypatch.setattr("benchmarks.batching.simulate.FEWEST", {rule: 2})
+    monkeypatch.setattr("benchmarks.batching.streams.FEWEST", {rule: 2})
     cell = Cell(rule=rule, temperature=1.0, concurrency=2)
     workload = replace(workload, num_prompts=prompts_of(cell))
     bench = bench_of(workload)
@@ -157,7 +150,7 @@ def test_streams_are_decoded_one_after_another_and_add_up(
     workload: Workload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("benchmarks.batching.cells.FEWEST", 2)
-    monkeypatch.setattr("benchmarks.batching.simulate.FEWEST", {"threshold": 2})
+    monkeypatch.setattr("benchmarks.batching.streams.FEWEST", {"threshold": 2})
     bench = bench_of(replace(workload, num_prompts=4))
     cell = Cell(rule="threshold", temperature=0.0, concurrency=1)
 
