@@ -40,12 +40,17 @@ SLACK = 0.8  # drafts are grown down to this share of what one must be worth
 # How long a shut gate is believed, at first and at most, and of how many loads it is remembered.
 SHUT_ROUNDS, MOST_SHUT_ROUNDS, MOST_LOADS = 32, 256, 256
 QUIET_ROUNDS = 16  # of rounds without drafts, one in so many is learnt from
-REALISM_MEMORY, FORGIVENESS, DISCOUNT_FORGIVENESS = 0.02, 0.002, 0.3
+REALISM_MEMORY, FORGIVENESS, DISCOUNT_FORGIVENESS = 0.02, 0.002, 0.1
 LEAN_MEMORY, LEAN_LIMIT = 0.1, 1.5
 
 
 Load = tuple[int, int]
 """Sequences of a round, and roughly how open the blocks of its roots are."""
+
+
+def load_of(masked: list[int], *, num_sequences: int) -> Load:
+    """The load of a round with these roots, by their masked positions."""
+    return num_sequences, sum(map(int.bit_length, masked)) // len(masked)
 
 
 class Shut(NamedTuple):
@@ -112,13 +117,17 @@ class AutoBudget:
         """Of the load's class: alone, 2 or 3, 4 to 7, and so on."""
         return self.discounts.setdefault(num_sequences.bit_length(), Discount())
 
+    def is_shut(self, masked: list[int], *, num_sequences: int) -> bool:
+        """The gate was found shut at this load lately, and no probe is due."""
+        load = load_of(masked, num_sequences=num_sequences)
+        return self.shut.holds(load, now=self.num_rounds) and not self._may_probe(masked)
+
     def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
         """The gate."""
         self.is_probe = False
         if not roots:
             return []
-        openness = sum(root.masked.bit_length() for root in roots)
-        load = (num_sequences, openness // len(roots))
+        load = load_of([root.masked for root in roots], num_sequences=num_sequences)
         if self.shut.holds(load, now=self.num_rounds):
             return self._probe(roots, base)
         self.leans = {r.name: self.leans.get(r.name, 1.0) for r in roots}
@@ -163,8 +172,7 @@ class AutoBudget:
 
     def _probe(self, roots: list[Root], base: ForwardSize) -> list[Ask]:
         """Nobody drafts, or one root does, if a probe is due."""
-        is_new = any(bin_of(root.masked) in self.unfamiliar for root in roots)
-        if not is_new and self.probe_credit_s < self.probe_price_s:
+        if not self._may_probe([root.masked for root in roots]):
             return [NOTHING] * len(roots)
         chosen = self._least_known(roots)
         unit = unit_size(
@@ -173,11 +181,17 @@ class AutoBudget:
         drafts = ForwardSize(*(PROBE.drafts * part for part in unit))
         drafting_s = float(self.costs.drafter(1, PROBE.depth, PROBE.drafts))
         self.probe_price_s = drafting_s + self.costs.added(base, drafts)
-        if not is_new and self.probe_credit_s < self.probe_price_s:
+        if not self._may_probe([root.masked for root in roots]):
             return [NOTHING] * len(roots)
         self.probe_credit_s = max(0.0, self.probe_credit_s - self.probe_price_s)
         self.is_probe, self.num_probes = True, self.num_probes + 1
         return [PROBE if i == chosen else NOTHING for i in range(len(roots))]
+
+    def _may_probe(self, masked: list[int]) -> bool:
+        """Whether the last probe's price is saved up, or roots are of a kind hardly seen."""
+        if self.probe_credit_s >= self.probe_price_s:
+            return True
+        return not self.unfamiliar.isdisjoint(map(bin_of, masked))
 
     def _least_known(self, roots: list[Root]) -> int:
         """The root of whose drafts the least was seen; equals take turns."""

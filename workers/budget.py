@@ -62,6 +62,14 @@ class Spent:
 class BudgetPolicy(Protocol):
     """Decides what is drafted and what of it is evaluated."""
 
+    def is_shut(self, masked: list[int], *, num_sequences: int) -> bool:
+        """Whether it is known at a glance that ``ask`` would let nobody draft.
+
+        Args:
+            masked: positions of each root, at least 1.
+            num_sequences: whose roots the next round evaluates.
+        """
+
     def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
         """What to draft for each root next round; a round without drafts is of size ``base``."""
 
@@ -86,6 +94,10 @@ class FixedBudget:
 
     def __init__(self, budget: int) -> None:
         self.num_drafts = budget  # of each root
+
+    def is_shut(self, masked: list[int], *, num_sequences: int) -> bool:
+        """Never."""
+        return False
 
     def ask(self, roots: list[Root], *, base: ForwardSize, num_sequences: int) -> list[Ask]:
         """The budget, whatever the load."""

@@ -25,7 +25,7 @@ from workers.budget import BudgetPolicy, Spent
 from workers.canvas_forwarding import CanvasForwarder
 from workers.canvas_round import CanvasRound
 from workers.canvas_sample import CanvasSample
-from workers.drafting import Drafting, fresh_of
+from workers.drafting import Drafting, fresh_of, masked_behind
 from workers.engine import Observer
 from workers.forwarding import join
 from workers.samples import SampleRequest, SampleResult
@@ -189,7 +189,8 @@ class CanvasEngine:
         walks = walk_entries(
             entries, found, rule=settings.rule, verifier=settings.verifier, mask_id=self._mask_id
         )
-        asks = self._drafting.ask(entries, walks, num_openings=0, num_stores=0)
+        masked = masked_behind(walks, mask_id=self._mask_id)
+        asks = self._drafting.ask(entries, walks, masked=masked, num_openings=0, num_stores=0)
         wanted = [self._observer is not None or ask.drafts > 0 for ask in asks]
         fresh = fresh_of(found, entries, walks, wanted=wanted)
         for sample, entry, made, stale, ask in zip(

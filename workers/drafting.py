@@ -6,9 +6,11 @@ will use them; it chooses among the drafts once they are there.
 
 from collections.abc import Callable
 
+import numpy as np
+
 from spot.conditionals import stale_of
 from spot.drafters.base import Drafter, DraftRequest, Drafts, Stale, no_drafts
-from spot.targets.base import Conditionals, State
+from spot.targets.base import Conditionals
 from spot.verification import Walk
 from workers.budget import NOTHING, Ask, BudgetPolicy, Drafted, Root, Spent
 from workers.costs import ForwardSize, unit_size
@@ -22,9 +24,12 @@ def name_of(sequence: Sequence) -> tuple[int, int, int]:
     return request.shard, request.row, request.sample
 
 
-def goes_on(made: Walk, *, mask_id: int) -> bool:
-    """Whether a sample goes on inside a block."""
-    return made.end is None and bool((made.root == mask_id).any())
+def masked_behind(walks: list[Walk], *, mask_id: int) -> list[int]:
+    """Positions of its block that each sample has still to fill; 0 where its walk has left it."""
+    if not walks:
+        return []
+    counts = (np.array([made.root for made in walks]) == mask_id).sum(-1).tolist()
+    return [n if made.end is None else 0 for made, n in zip(walks, counts, strict=True)]
 
 
 def fresh_of(
@@ -63,33 +68,47 @@ class Drafting:
         self.asked = 0  # the most drafts that a sequence was asked for in this round
         self.seconds = 0.0  # of the drafter, in this round
 
-    def _root_of(self, entry: Entry, made: Walk) -> Root:
+    def _root_of(self, entry: Entry, made: Walk, *, masked: int) -> Root:
         """The next root of a sample that goes on inside a block."""
         crossed = 0 if made.crossed is None else self._length
-        return self._root(entry.sequence, made.root, context=entry.sequence.context + crossed)
+        return self._root(entry.sequence, masked, context=entry.sequence.context + crossed)
 
-    def _root(self, sequence: Sequence, state: State, *, context: int) -> Root:
-        masked = int((state == self._mask_id).sum())
+    def _present(self, sequence: Sequence) -> Root:
+        """The root of this round."""
+        masked = int((sequence.root == self._mask_id).sum())
+        return self._root(sequence, masked, context=sequence.context)
+
+    def _root(self, sequence: Sequence, masked: int, *, context: int) -> Root:
         room = masked if self._full_states else masked - 1
         return Root(name_of(sequence), context, masked, room)
 
     def ask(
-        self, entries: list[Entry], walks: list[Walk], *, num_openings: int, num_stores: int
+        self,
+        entries: list[Entry],
+        walks: list[Walk],
+        *,
+        masked: list[int],
+        num_openings: int,
+        num_stores: int,
     ) -> list[Ask]:
         """What each sample may draft next round, beside so many openings and stores.
 
-        Nothing where the walk has left its block.
+        Nothing where ``masked``, the positions that it has still to fill in its block, is 0.
         """
-        if self._drafter is None:
+        still = [n for n in masked if n]
+        if (
+            self._drafter is None
+            or not still
+            or self._budget.is_shut(still, num_sequences=len(still) + num_openings)
+        ):
             return [NOTHING] * len(entries)
-        going = [goes_on(made, mask_id=self._mask_id) for made in walks]
         roots = [
-            self._root_of(entry, made)
-            for entry, made, goes in zip(entries, walks, going, strict=True)
-            if goes
+            self._root_of(entry, made, masked=n)
+            for entry, made, n in zip(entries, walks, masked, strict=True)
+            if n
         ]
         asks = iter(self._ask(roots, num_openings=num_openings, num_stores=num_stores))
-        return [next(asks) if goes else NOTHING for goes in going]
+        return [next(asks) if n else NOTHING for n in masked]
 
     def _ask(self, roots: list[Root], *, num_openings: int, num_stores: int) -> list[Ask]:
         length = self._length
@@ -142,7 +161,7 @@ class Drafting:
         return drafts
 
     def _choose(self, able: list[Sequence], drafted: list[Drafted], num_stores: int) -> list[int]:
-        base = self._sum([self._root(s, s.root, context=s.context) for s in able])
+        base = self._sum([self._present(s) for s in able])
         store = unit_size(length=self._length, context=0, masked=0)
         base = base.plus(ForwardSize(*(num_stores * u for u in store)))
         return self._budget.choose(
@@ -150,7 +169,7 @@ class Drafting:
         )
 
     def _drafted(self, sequence: Sequence, ask: Ask, drafts: Drafts) -> Drafted:
-        root = self._root(sequence, sequence.root, context=sequence.context)
+        root = self._present(sequence)
         full = ~(drafts.states == self._mask_id).any(-1)
         if not self._full_states:
             drafts, full = drafts.pick(~full), full[~full]

@@ -23,7 +23,7 @@ from spot.transition import Rule
 from spot.verification import VerifierName, Walk, check_verifier
 from workers.block_counts import BlockCounts
 from workers.budget import Ask, BudgetPolicy, Spent
-from workers.drafting import Drafting, fresh_of, goes_on, size_of
+from workers.drafting import Drafting, fresh_of, masked_behind, size_of
 from workers.forwarding import Forwarder
 from workers.prefix_cache import PrefixCache
 from workers.rounds import Entry, FullDrafts, Packer, Round, ready, take_stores
@@ -236,26 +236,31 @@ class Engine:
         walks = walk_entries(
             entries, found, rule=settings.rule, verifier=settings.verifier, mask_id=self._mask_id
         )
-        asks = self._asks(entries, walks)
+        masked = masked_behind(walks, mask_id=self._mask_id)
+        asks = self._asks(entries, walks, masked)
         wanted = [self._observer is not None or ask.drafts > 0 for ask in asks]
         fresh = fresh_of(found, entries, walks, wanted=wanted)
-        for entry, made, stale, ask in zip(entries, walks, fresh, asks, strict=True):
+        for entry, made, n, stale, ask in zip(entries, walks, masked, fresh, asks, strict=True):
             if self._observer is not None:
                 assert stale is not None, "an observer is shown everything"
                 self._observer.walked(entry, made, stale)
-            self._move_on(entry, made, stale, ask)
+            self._move_on(entry, made, masked=n)
+            if n:
+                entry.sequence.stale, entry.sequence.ask = stale, ask
         return walks
 
-    def _asks(self, entries: list[Entry], walks: list[Walk]) -> list[Ask]:
+    def _asks(self, entries: list[Entry], walks: list[Walk], masked: list[int]) -> list[Ask]:
         """What each sample may draft next round."""
-        num_roots = sum(goes_on(made, mask_id=self._mask_id) for made in walks)
+        num_roots = len(masked) - masked.count(0)
         full = sum(w.end is None for w in walks) - num_roots
         staying = len(self._active) - sum(w.end is not None for w in walks)
         entering = min(len(self._waiting), self._settings.batch - staying)
         num_openings = staying - num_roots + entering
-        return self._drafting.ask(entries, walks, num_openings=num_openings, num_stores=full)
+        return self._drafting.ask(
+            entries, walks, masked=masked, num_openings=num_openings, num_stores=full
+        )
 
-    def _move_on(self, entry: Entry, made: Walk, stale: Stale | None, ask: Ask) -> None:
+    def _move_on(self, entry: Entry, made: Walk, *, masked: int) -> None:
         """Leave a sample where its walk ended."""
         sequence = entry.sequence
         first_block = len(sequence.prompt) // self._length
@@ -265,9 +270,7 @@ class Engine:
         sequence.step += len(made.moves)
         page = self._settle(entry, made)
         sequence.root, sequence.end = made.root, made.end
-        if goes_on(made, mask_id=self._mask_id):
-            sequence.stale, sequence.ask = stale, ask
-        elif made.end is None:
+        if made.end is None and not masked:
             sequence.finish_block(self._cache, mask_id=self._mask_id, page=page)
 
     def _settle(self, entry: Entry, made: Walk) -> int | None:

@@ -52,6 +52,41 @@ def joined(runs: list[Run]) -> Run:
     )
 
 
+class Decoding:
+    """A run under way; its seconds are those of its own steps."""
+
+    def __init__(self, engine: Engine, requests: list[SampleRequest], *, clock: Clock) -> None:
+        self._engine, self._clock = engine, clock
+        self._results: list[SampleResult] = []
+        self.seconds = 0.0
+        for request in requests:
+            engine.add(request)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether it is not done."""
+        return self._engine.has_work()
+
+    def advance(self, limit_s: float) -> None:
+        """Go on until so much time has passed; a step is never cut."""
+        began = self._clock()
+        passed = 0.0
+        while self._engine.has_work() and passed < limit_s:
+            self._results += self._engine.step()
+            passed = self._clock() - began
+        self.seconds += passed
+
+    def run(self) -> Run:
+        """What was made; all of it once there is no more work."""
+        self._results.sort(key=lambda result: result.request.row)
+        return Run(
+            tokens=sum(result.tokens_with_stop for result in self._results),
+            seconds=self.seconds,
+            counters=self._engine.counters(),
+            traces=[trace_of(result) for result in self._results],
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
     """What policies decode with and what they decode."""
@@ -64,22 +99,17 @@ class Bench:
         self, cell: Cell, *, drafter: Drafter | None, budget: BudgetPolicy, num_samples: int = 0
     ) -> Run:
         """Decode the first samples, the cell's own number unless told otherwise."""
+        decoding = self.begin(cell, drafter=drafter, budget=budget, num_samples=num_samples)
+        decoding.advance(float("inf"))
+        return decoding.run()
+
+    def begin(
+        self, cell: Cell, *, drafter: Drafter | None, budget: BudgetPolicy, num_samples: int = 0
+    ) -> Decoding:
+        """The same run, to be advanced bit by bit."""
         requests = self.requests[: num_samples or cell.num_samples]
         engine = self.engine(cell, drafter=drafter, budget=budget, requests=requests)
-        for request in requests:
-            engine.add(request)
-        began = self.clock()
-        results: list[SampleResult] = []
-        while engine.has_work():
-            results += engine.step()
-        seconds = self.clock() - began
-        results.sort(key=lambda result: result.request.row)
-        return Run(
-            tokens=sum(result.tokens_with_stop for result in results),
-            seconds=seconds,
-            counters=engine.counters(),
-            traces=[trace_of(result) for result in results],
-        )
+        return Decoding(engine, requests, clock=self.clock)
 
     def engine(
         self,

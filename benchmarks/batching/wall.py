@@ -1,8 +1,9 @@
-"""Wall-clock rows: the policies of a cell take turns, a row is the median of its ratios.
+"""Wall-clock rows: a turn has a run of each policy of a cell, a row is the median of its ratios.
 
-Machines drift, so a policy's ratio is taken against the draft-free run of the same turn, and a run
-leaves caches and memory to the next one, so every turn has an order of its own. A fixed policy
-under half of draft-free speed has no second turn.
+Machines drift, within seconds too. So a policy's ratio is taken against the draft-free run of the
+same turn, and the runs of a turn go on side by side, a slice of time each. A slice leaves caches
+and memory to the next one, so every turn has an order of its own. A fixed policy under half of
+draft-free speed has no second turn.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from statistics import median
 
 from benchmarks.batching.cells import POLICIES, Cell, Policy
 from benchmarks.batching.document import WALL, EngineRow
-from benchmarks.batching.runs import Bench, Run, drafter_for, fixed, row_of
+from benchmarks.batching.runs import Bench, Decoding, Run, drafter_for, fixed, row_of
 from benchmarks.workload import Workload
 from spot.drafters.base import Drafter
 from workers.auto_budget import AutoBudget
@@ -23,6 +24,8 @@ from workers.profiling import profile
 WARM_UP = 2  # samples that every policy decodes before it is measured
 LEARNING = 16  # that the policy that learns has seen: a job is long, and these runs are short
 TOO_SLOW = 0.5
+
+SLICE_S = 0.02
 
 Progress = Callable[[str], None]
 
@@ -81,12 +84,14 @@ class WallClock:
         *,
         turn: int,
     ) -> None:
-        runs: dict[Policy, Run] = {}
+        decodings: dict[Policy, Decoding] = {}
         for policy in Random(turn).sample(list(players), len(players)):
             if turn and policy not in ("draft_free", "auto") and turns[policy].ratios[0] < TOO_SLOW:
                 continue
             drafter, budget = players[policy]
-            runs[policy] = self._bench.run(cell, drafter=drafter, budget=budget)
+            decodings[policy] = self._bench.begin(cell, drafter=drafter, budget=budget)
+        side_by_side(list(decodings.values()))
+        runs = {policy: decoding.run() for policy, decoding in decodings.items()}
         for policy, run in runs.items():
             turns[policy].runs.append(run)
             turns[policy].ratios.append(run.tokens_per_s / runs["draft_free"].tokens_per_s)
@@ -102,6 +107,12 @@ class WallClock:
                 self._bench.target, drafter, clock=self._bench.clock
             )
         return drafter, deepcopy(self._profiles[cell.rule])
+
+
+def side_by_side(decodings: list[Decoding]) -> None:
+    """Go on with whoever has had the least time, the first one of equals, until all are done."""
+    while going := [decoding for decoding in decodings if decoding.has_work]:
+        min(going, key=lambda decoding: decoding.seconds).advance(SLICE_S)
 
 
 def _said(row: EngineRow) -> str:

@@ -14,7 +14,7 @@ from workers.auto_budget import (
     ShutLoads,
 )
 from workers.budget import Ask, Root, Spent
-from workers.masses import Discount
+from workers.masses import Discount, bin_of
 
 FLAT = [1.0] * 64
 SLOPED = [1.0 + 0.1 * n for n in range(64)]
@@ -123,6 +123,21 @@ def test_a_probe_that_paid_for_itself_is_followed_by_another() -> None:
 
 def test_a_probe_that_brought_nothing_is_not() -> None:
     assert not any(a.drafts for a in _probed(_budget(STEEP), accepted=False))
+
+
+def test_a_load_that_was_found_shut_is_known_at_a_glance_until_a_probe_is_due() -> None:
+    budget, masked = _budget(STEEP), [r.masked for r in _roots(8)]
+    budget.probe_price_s = 1.0
+    assert not budget.is_shut(masked, num_sequences=8)
+    assert [a.drafts for a in _ask(budget, 8)] == [0] * 8
+    assert budget.is_shut(masked, num_sequences=8)
+    assert not budget.is_shut(masked, num_sequences=9)
+    assert not budget.is_shut([1] * 8, num_sequences=8)
+    budget.probe_credit_s = 1.01 * budget.probe_price_s
+    assert not budget.is_shut(masked, num_sequences=8)
+    budget.probe_credit_s = 0.0
+    budget.unfamiliar.add(bin_of(masked[0]))
+    assert not budget.is_shut(masked, num_sequences=8)
 
 
 def test_a_shut_gate_is_believed_the_longer_the_more_often_it_was_found_shut() -> None:

@@ -177,6 +177,18 @@ def test_an_engine_says_where_its_time_went(target: PagedTarget) -> None:
     assert spent["host_us"] > 0
 
 
+def test_a_policy_that_is_shut_is_not_asked(target: PagedTarget) -> None:
+    class Shut(FixedBudget):
+        def is_shut(self, masked: list[int], *, num_sequences: int) -> bool:
+            assert 0 < len(masked) <= num_sequences
+            assert all(0 < n <= target.spec.block_length for n in masked)
+            return True
+
+    engine = make_engine(target, budget=Shut(3))
+    decode(engine, make_requests())
+    assert engine.counters()["drafts"] == 0
+
+
 def test_stale_conditionals_are_kept_only_for_roots_that_may_draft(
     target: PagedTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
