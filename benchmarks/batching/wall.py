@@ -1,9 +1,10 @@
 """Wall-clock rows: a turn has a run of each policy of a cell, a row is the median of its ratios.
 
-Machines drift, within seconds too. So a policy's ratio is taken against the draft-free run of the
-same turn, and the runs of a turn go on side by side, a slice of time each. A slice leaves caches
-and memory to the next one, so every turn has an order of its own. A fixed policy under half of
-draft-free speed has no second turn.
+Machines drift, so a policy's ratio is taken against the draft-free run of the same turn, and a run
+leaves caches and memory to the next one, so every turn has an order of its own. They drift within
+seconds, too: where a percent matters, between draft-free decoding and the automatic budget, both
+runs go on side by side, a slice of time each. A fixed policy under half of draft-free speed has no
+second turn.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,8 @@ WARM_UP = 2  # samples that every policy decodes before it is measured
 LEARNING = 16  # that the policy that learns has seen: a job is long, and these runs are short
 TOO_SLOW = 0.5
 
-SLICE_S = 0.02
+RIVALS: tuple[Policy, ...] = ("draft_free", "auto")  # side by side
+SLICE_S = 0.05  # shorter ones cost the smallest forwards their warm caches
 
 Progress = Callable[[str], None]
 
@@ -84,14 +86,17 @@ class WallClock:
         *,
         turn: int,
     ) -> None:
-        decodings: dict[Policy, Decoding] = {}
-        for policy in Random(turn).sample(list(players), len(players)):
-            if turn and policy not in ("draft_free", "auto") and turns[policy].ratios[0] < TOO_SLOW:
+        runs: dict[Policy, Run] = {}
+        for group in _groups(list(players), turn=turn):
+            if turn and not set(group) & set(RIVALS) and turns[group[0]].ratios[0] < TOO_SLOW:
                 continue
-            drafter, budget = players[policy]
-            decodings[policy] = self._bench.begin(cell, drafter=drafter, budget=budget)
-        side_by_side(list(decodings.values()))
-        runs = {policy: decoding.run() for policy, decoding in decodings.items()}
+            decodings = {
+                policy: self._bench.begin(cell, drafter=drafter, budget=budget)
+                for policy in group
+                for drafter, budget in [players[policy]]
+            }
+            side_by_side(list(decodings.values()))
+            runs |= {policy: decoding.run() for policy, decoding in decodings.items()}
         for policy, run in runs.items():
             turns[policy].runs.append(run)
             turns[policy].ratios.append(run.tokens_per_s / runs["draft_free"].tokens_per_s)
@@ -107,6 +112,15 @@ class WallClock:
                 self._bench.target, drafter, clock=self._bench.clock
             )
         return drafter, deepcopy(self._profiles[cell.rule])
+
+
+def _groups(policies: list[Policy], *, turn: int) -> list[list[Policy]]:
+    """Who decodes side by side, and in which order this turn."""
+    random = Random(turn)
+    rivals = [policy for policy in policies if policy in RIVALS]
+    groups = [random.sample(rivals, len(rivals))]
+    groups += [[policy] for policy in policies if policy not in RIVALS]
+    return random.sample(groups, len(groups))
 
 
 def side_by_side(decodings: list[Decoding]) -> None:
