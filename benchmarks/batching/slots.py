@@ -13,7 +13,7 @@ from workers.samples import SampleRequest
 
 NUM_SHARDS, ROWS = 20, 64
 HELD = 2
-MAX_TOKENS = 32
+MAX_TOKENS = 16
 CELL = Cell(rule="threshold", temperature=0.0, concurrency=32)
 
 
