@@ -172,7 +172,8 @@ class AutoBudget:
 
     def _probe(self, roots: list[Root], base: ForwardSize) -> list[Ask]:
         """Nobody drafts, or one root does, if a probe is due."""
-        if not self._may_probe([root.masked for root in roots]):
+        masked = [root.masked for root in roots]
+        if not self._may_probe(masked):
             return [NOTHING] * len(roots)
         chosen = self._least_known(roots)
         unit = unit_size(
@@ -181,7 +182,7 @@ class AutoBudget:
         drafts = ForwardSize(*(PROBE.drafts * part for part in unit))
         drafting_s = float(self.costs.drafter(1, PROBE.depth, PROBE.drafts))
         self.probe_price_s = drafting_s + self.costs.added(base, drafts)
-        if not self._may_probe([root.masked for root in roots]):
+        if not self._may_probe(masked):
             return [NOTHING] * len(roots)
         self.probe_credit_s = max(0.0, self.probe_credit_s - self.probe_price_s)
         self.is_probe, self.num_probes = True, self.num_probes + 1

@@ -88,13 +88,12 @@ class WallClock:
     ) -> None:
         runs: dict[Policy, Run] = {}
         for group in _groups(list(players), turn=turn):
-            if turn and not set(group) & set(RIVALS) and turns[group[0]].ratios[0] < TOO_SLOW:
+            if turn and group[0] not in RIVALS and turns[group[0]].ratios[0] < TOO_SLOW:
                 continue
-            decodings = {
-                policy: self._bench.begin(cell, drafter=drafter, budget=budget)
-                for policy in group
-                for drafter, budget in [players[policy]]
-            }
+            decodings: dict[Policy, Decoding] = {}
+            for policy in group:
+                drafter, budget = players[policy]
+                decodings[policy] = self._bench.begin(cell, drafter=drafter, budget=budget)
             side_by_side(list(decodings.values()))
             runs |= {policy: decoding.run() for policy, decoding in decodings.items()}
         for policy, run in runs.items():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from benchmarks.batching.recorded import (
     ReplayedDrafter,
     ReplayedTarget,
 )
-from benchmarks.batching.runs import Bench, Run, drafter_for, fixed
+from benchmarks.batching.runs import Bench, Decoding, Run, drafter_for, fixed
 from benchmarks.batching.simulate import replayed_target, simulated_rows, simulated_run
 from benchmarks.batching.simulated import SimulatedClock, SimulatedDrafter, SimulatedTarget
 from benchmarks.batching.slots import stream_over_single_shard
@@ -202,3 +203,21 @@ def test_shards_are_streamed_to_their_last_row(bench: Bench) -> None:
     )
     ratio = stream_over_single_shard(modelled, num_shards=3, rows=2, cell=small)
     assert 0.5 < ratio <= 1.01
+
+
+@pytest.mark.models
+def test_a_run_in_slices_is_the_whole_run_in_the_same_seconds(workload: Workload) -> None:
+    cell = Cell(rule="threshold", temperature=0.0, concurrency=2)
+
+    def begin() -> Decoding:
+        ticks = count()
+        bench = replace(bench_of(workload), clock=lambda: float(next(ticks)))
+        return bench.begin(cell, drafter=None, budget=fixed("draft_free"), num_samples=2)
+
+    whole, sliced, num_slices = begin(), begin(), 0
+    whole.advance(float("inf"))
+    while sliced.has_work:
+        sliced.advance(20.0)
+        num_slices += 1
+    assert num_slices > 2
+    assert sliced.run() == whole.run()
